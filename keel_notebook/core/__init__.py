@@ -1,0 +1,1 @@
+"""Decides. Pure, standard library only: no clock, no I/O, no IPython."""

@@ -1,0 +1,241 @@
+"""What to do with a step: one pure function, ``decide`` (DESIGN 5). This page is the product.
+
+It looks at what the step is now, what was recorded, and what the policy says, and answers with one value.
+Nothing here reads a clock, a file or the notebook. *Unknown is never equal*: a digest of None differs from
+everything, itself included, so "I don't know" always ends in Execute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keel_notebook.core.model import Digest, Entry, Input, Status
+
+
+class Mode(StrEnum):
+    """KEEL_MODE (DESIGN 3.5). ``off`` never reaches ``decide``."""
+
+    LIVE = "live"
+    REPLAY = "replay"
+    VERIFY = "verify"
+    OFF = "off"
+
+
+class Response(StrEnum):
+    """What a divergence does: stop, say it and execute, or execute on a new lane."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    BRANCH = "branch"
+
+
+class Part(StrEnum):
+    """The part of a fingerprint that differs. The words are DESIGN's divergence kinds."""
+
+    CODE = "code"
+    INPUT = "input"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    ORDER = "order"
+    MISSING = "missing"
+    NEW = "new"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One part that differs, with what was recorded and what is there now, as short texts for people."""
+
+    part: Part
+    name: str = ""
+    recorded: str = ""
+    current: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        subject = f"{self.part} {self.name}".strip()
+        if self.detail:
+            return f"{subject} {self.detail}"
+        return f"{subject} {self.recorded} -> {self.current}" if self.recorded or self.current else subject
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The step as it stands in the notebook now."""
+
+    name: str
+    code: Digest | None
+    inputs: Mapping[str, Input]
+    ttl_s: float | None = None
+    always: bool = False
+    rerun: bool = False
+    outside: Sequence[Difference] = ()
+    """Differences of files and ambient state against the newest record, found by ``capture``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the journal knows of the step, newest first. ``deaths`` count for the current fingerprint only."""
+
+    entries: Sequence[Entry] = ()
+    deaths: int = 0
+    retired: frozenset[str] = frozenset()
+    """Fingerprints that a person rejected (`rerun`, `forget`): never replayed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How to answer."""
+
+    mode: Mode = Mode.LIVE
+    on_divergence: Response = Response.WARN
+    max_attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Put back what ``entry`` left."""
+
+    entry: Entry
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Run the body, as attempt ``attempt``."""
+
+    attempt: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Go on without running the body (an ambiguous effect that is assumed done)."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Stop with error ``code``."""
+
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """The notebook differs from ``entry``: say so, then do what ``response`` says."""
+
+    entry: Entry
+    differences: tuple[Difference, ...]
+    response: Response
+    attempt: int
+
+
+Decision = Replay | Execute | Skip | Refuse | Diverged
+
+
+def same(recorded: Digest | None, current: Digest | None) -> bool:
+    """Whether two digests vouch for equal content. Unknown is never equal."""
+    return recorded is not None and current is not None and recorded == current
+
+
+def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, ...]:
+    """Every part in which the step differs from a record of it, code first. ``now`` is wall time, seconds."""
+    found: list[Difference] = []
+    if not same(entry.code, facts.code):
+        found.append(Difference(Part.CODE, detail="changed" if facts.code else "cannot be read"))
+    recorded = {item.name: item for item in entry.inputs}
+    for name in sorted(recorded.keys() | facts.inputs.keys()):
+        found.extend(_input_difference(name, recorded.get(name), facts.inputs.get(name), code_differs=bool(found)))
+    found.extend(facts.outside)
+    if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
+        found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
+    return tuple(found)
+
+
+def _input_difference(
+    name: str, recorded: Input | None, current: Input | None, *, code_differs: bool
+) -> list[Difference]:
+    if recorded is not None and current is not None:
+        if same(recorded.digest, current.digest):
+            return []
+        return [Difference(Part.INPUT, name, shown(recorded), shown(current), _unknown(recorded, current))]
+    if code_differs:
+        return []  # an edited cell reads other names; that is said by "code"
+    present = recorded or current
+    assert present is not None
+    which = "no longer read" if current is None else "not read before"
+    return [Difference(Part.INPUT, name, detail=which)]
+
+
+def _unknown(recorded: Input, current: Input) -> str:
+    if recorded.digest is None or current.digest is None:
+        return f"({current.type or recorded.type}) cannot be compared"
+    return ""
+
+
+def shown(item: Input) -> str:
+    """A value as a short text: its preview where it has one, else its type."""
+    return item.preview or item.type or "?"
+
+
+def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> Decision:
+    """The one decision about a step (DESIGN 4.3). Total: every combination of arguments has an answer.
+
+    Args:
+        facts: the step as it stands now.
+        recorded: its entries, newest first, and the deaths in a row under this fingerprint.
+        policy: mode, response to a divergence, and the attempt cap.
+        now: wall time in seconds, for ``--ttl``.
+    """
+    if facts.always:
+        return Execute(1, "a resource: executed in every run (--always)")
+    usable = [entry for entry in recorded.entries if entry.entry not in recorded.retired]
+    newest_ok = next((entry for entry in usable if entry.status is Status.OK), None)
+    valid = None if facts.rerun else _first_valid(facts, usable, newest_ok, now)
+    if valid is not None:
+        return Replay(valid, "code and inputs are those of the record")
+    if policy.mode is Mode.REPLAY:
+        return Refuse("E031", _missing(facts, newest_ok, now))
+    if recorded.deaths >= policy.max_attempts:
+        return Refuse("E032", f"the kernel died {recorded.deaths} times in a row in this step")
+    attempt = recorded.deaths + 1
+    if facts.rerun:
+        return Execute(attempt, "a rerun was asked for")
+    if recorded.deaths:
+        return Execute(attempt, f"the kernel died in it; this is attempt {attempt}")
+    if newest_ok is None:
+        return Execute(attempt, _first_time(usable))
+    return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
+
+
+def _first_valid(facts: Facts, usable: Sequence[Entry], newest_ok: Entry | None, now: float) -> Entry | None:
+    for entry in usable:
+        if entry.status is not Status.OK or differences(facts, entry, now=now):
+            continue
+        # An older record is replayed only if its step saw nothing of the outside world (DESIGN 5).
+        if entry is newest_ok or not entry.ambient.get("saw", ("unknown",)):
+            return entry
+    return None
+
+
+def _missing(facts: Facts, newest_ok: Entry | None, now: float) -> str:
+    if newest_ok is None:
+        return "there is no record of it and the mode is replay"
+    return "; ".join(map(str, differences(facts, newest_ok, now=now))) or "a rerun was asked for and the mode is replay"
+
+
+def _first_time(usable: Sequence[Entry]) -> str:
+    match usable[0].status if usable else None:
+        case Status.FAILED:
+            return "it failed last time"
+        case Status.INTERRUPTED:
+            return "it was interrupted last time"
+        case Status.RUNNING:
+            return "it was running when its kernel went away"
+        case _:
+            return "there is no record of it"

@@ -1,0 +1,260 @@
+"""The nouns of the journal: an entry and its parts (DESIGN 2 and 7).
+
+Every layer speaks in these values. They are frozen, hold plain data only (never a live object of the
+notebook), and turn into a MessagePack map and back without losing anything: the map *is* the entry
+schema, version ``SCHEMA``. A reader ignores keys that it does not know, so that an older keel can list
+what a newer one wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, NewType
+
+SCHEMA = "keel.entry/v1"
+
+FlowId = NewType("FlowId", str)
+EntryId = NewType("EntryId", str)
+Digest = NewType("Digest", str)
+
+
+class Effect(StrEnum):
+    """What running a step twice does to the world (Z19)."""
+
+    IDEMPOTENT = "idempotent"
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once"
+
+
+class Status(StrEnum):
+    """How far an entry came. Only ``OK`` is ever replayed."""
+
+    RUNNING = "running"
+    INTENT = "intent"
+    OK = "ok"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"
+
+
+class Kind(StrEnum):
+    """What an entry records."""
+
+    STEP = "step"
+    CALL = "call"
+    TIME = "time"
+    RANDOM = "random"
+    SLEEP = "sleep"
+    PROMISE = "promise"
+    UNDO = "undo"
+    LOOP = "loop"
+    MARKER = "marker"
+    FOLD = "fold"
+    PLAIN = "plain"
+    RUN = "run"
+    ACCEPT = "accept"
+    ADOPT = "adopt"
+    RETIRE = "retire"
+    COPY = "copy"
+    AUDIT = "audit"
+    DEATH = "death"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A name that a step read, as it was before the body ran.
+
+    ``digest`` is None where the value could not be digested: unknown, and unknown is never equal.
+    ``weak`` marks a digest that vouches for less than the whole value. ``preview`` is a short text for
+    people (empty for anything that may be secret). ``producer`` says which cell made the value.
+    """
+
+    name: str
+    digest: Digest | None
+    weak: bool = False
+    preview: str = ""
+    producer: str = ""
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A name that a step bound or changed, as the body left it."""
+
+    name: str
+    digest: Digest | None
+    type: str
+    bytes: int
+    preview: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSeen:
+    """A file, folder or glob that a step used.
+
+    ``role`` is ``read``, ``write``, ``append``, ``list``, ``absent``, ``uses`` or ``makes``. ``stamp`` is
+    (size, mtime_ns, ctime_ns, inode), the quick test; ``digest`` the content.
+    """
+
+    path: str
+    role: str
+    digest: Digest | None
+    stamp: tuple[int, ...] = ()
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotStored:
+    """A value that could not be recorded: which, what it is, and what to do about it."""
+
+    name: str
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes of the journal: small ones inside the entry, larger ones an object named by its digest."""
+
+    size: int
+    inline: bytes | None = None
+    object: Digest | None = None
+
+    def to_wire(self) -> list[Any]:
+        """The blob as a MessagePack-able list."""
+        return [self.size, self.inline, self.object]
+
+    @classmethod
+    def from_wire(cls, wire: list[Any]) -> Blob:
+        """The blob behind a list made by ``to_wire``."""
+        return cls(size=wire[0], inline=wire[1], object=wire[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What an attempt left: one head (names and structure) and the buffers it points to.
+
+    ``head`` decodes with ``payload.codec``; ``buffers`` are object digests, in the order in which the head
+    refers to them. ``refs`` are entries whose payload must be there too (values journaled earlier).
+    """
+
+    head: Blob
+    buffers: tuple[Digest, ...] = ()
+    refs: tuple[EntryId, ...] = ()
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as the journal keeps it: its class and code, never its text (Z30)."""
+
+    type: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record in the journal (DESIGN 7). A later entry with the same ``entry`` id supersedes it."""
+
+    entry: EntryId
+    flow: FlowId
+    run: int
+    seq: int
+    step: str
+    kind: Kind
+    status: Status
+    lane: str = ""
+    occurrence: int = 0
+    call: str = ""
+    key: str = ""
+    attempt: int = 1
+    effect: Effect = Effect.IDEMPOTENT
+    idempotency_key: str = ""
+    code: Digest | None = None
+    source: str = ""
+    inputs: tuple[Input, ...] = ()
+    files: tuple[FileSeen, ...] = ()
+    ambient: Mapping[str, Any] = field(default_factory=dict)
+    writes: tuple[Write, ...] = ()
+    deleted: tuple[str, ...] = ()
+    outputs: Blob | None = None
+    not_stored: tuple[NotStored, ...] = ()
+    payload: Payload | None = None
+    started_at: float = 0.0
+    ended_at: float | None = None
+    took_s: float | None = None
+    rss_peak: int = 0
+    fence: int = 0
+    error: Problem | None = None
+    why: str = ""
+
+    def to_map(self) -> dict[str, Any]:
+        """The entry as a MessagePack-able map, without the fields that hold their default."""
+        out: dict[str, Any] = {"schema": SCHEMA}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name in _REQUIRED or value != _DEFAULTS[f.name]:
+                out[f.name] = _wire(value)
+        return out
+
+    @classmethod
+    def from_map(cls, wire: Mapping[str, Any]) -> Entry:
+        """The entry behind a map made by ``to_map``.
+
+        Raises KeyError or ValueError where the map is not one: the caller reports damage (E051).
+        """
+        if wire["schema"] != SCHEMA:
+            raise ValueError("not a " + SCHEMA)
+        known = {name: wire[name] for name in _NAMES if name in wire}
+        return cls(**{name: _READ[name](value) if name in _READ else value for name, value in known.items()})
+
+
+def entry_id(run: int, seq: int) -> EntryId:
+    """The id of entry ``seq`` of run ``run``: ``"7.12"``."""
+    return EntryId(f"{run}.{seq}")
+
+
+def _wire(value: Any) -> Any:
+    match value:
+        case Blob():
+            return value.to_wire()
+        case Payload():
+            return [value.head.to_wire(), list(value.buffers), list(value.refs), value.bytes]
+        case Input() | Write() | FileSeen() | NotStored() | Problem():
+            return [_wire(getattr(value, f.name)) for f in fields(value)]
+        case tuple():
+            return [_wire(item) for item in value]
+        case StrEnum():
+            return str(value)
+        case _:
+            return value
+
+
+def _files(wire: list[Any]) -> tuple[FileSeen, ...]:
+    return tuple(FileSeen(w[0], w[1], w[2], tuple(w[3]), *w[4:]) for w in wire)
+
+
+def _payload(wire: list[Any] | None) -> Payload | None:
+    if wire is None:
+        return None
+    return Payload(Blob.from_wire(wire[0]), tuple(wire[1]), tuple(wire[2]), wire[3])
+
+
+_READ: dict[str, Any] = {
+    "kind": Kind,
+    "status": Status,
+    "effect": Effect,
+    "inputs": lambda w: tuple(Input(*item) for item in w),
+    "files": _files,
+    "writes": lambda w: tuple(Write(*item) for item in w),
+    "deleted": tuple,
+    "not_stored": lambda w: tuple(NotStored(*item) for item in w),
+    "outputs": lambda w: None if w is None else Blob.from_wire(w),
+    "payload": _payload,
+    "error": lambda w: None if w is None else Problem(*w),
+}
+_NAMES = tuple(f.name for f in fields(Entry))
+_REQUIRED = frozenset({"entry", "flow", "run", "seq", "step", "kind", "status"})
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Entry)} | {"ambient": {}}

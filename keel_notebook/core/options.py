@@ -1,0 +1,190 @@
+"""The line of a step: ``%%keel_step NAME [options]`` or ``# keel: step NAME [options]`` (DESIGN 3.1)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keel_notebook.core.model import Effect
+from keel_notebook.errors import NotYetError, SettingsError
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+MAGIC = re.compile(r"%%keel_step(?:[ \t]+(?P<line>.*))?$")
+COMMENT = re.compile(r"#\s*keel:\s*step(?:[ \t]+(?P<line>.*))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    """What a step's line says. The defaults are those of DESIGN 3.1."""
+
+    name: str = ""
+    effect: Effect = Effect.IDEMPOTENT
+    on_ambiguous: str = ""
+    on_divergence: str = ""
+    kind: str = ""
+    max_attempts: int = 3
+    retries: int = 0
+    backoff_s: float | None = None
+    timeout_s: float | None = None
+    ttl_s: float | None = None
+    uses: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    always: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    field: str
+    read: Callable[[str], Any] | None = None
+    many: bool = False
+    choices: tuple[str, ...] = ()
+
+
+def duration_s(text: str) -> float:
+    """Seconds in ``500ms``, ``2s``, ``10m``, ``2h``, ``7d``. Raises ValueError for anything else."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("a duration reads like 500ms, 2s, 10m, 2h or 7d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ValueError(f"a whole number, {least} or more")
+        return int(text)
+
+    return read
+
+
+OPTIONS: Mapping[str, _Option] = {
+    "--effect": _Option("effect", Effect, choices=tuple(Effect)),
+    "--on-ambiguous": _Option("on_ambiguous", str, choices=("fail", "skip", "rerun")),
+    "--on-divergence": _Option("on_divergence", str, choices=("fail", "warn", "branch")),
+    "--kind": _Option("kind", str, choices=("destructive", "security", "money", "cost", "custom")),
+    "--max-attempts": _Option("max_attempts", _at_least(1)),
+    "--retries": _Option("retries", _at_least(0)),
+    "--backoff": _Option("backoff_s", duration_s),
+    "--timeout": _Option("timeout_s", duration_s),
+    "--ttl": _Option("ttl_s", duration_s),
+    "--uses": _Option("uses", many=True),
+    "--makes": _Option("makes", many=True),
+    "--inputs": _Option("inputs", many=True),
+    "--outputs": _Option("outputs", many=True),
+    "--ignore": _Option("ignore", many=True),
+    "--always": _Option("always"),
+    "--key": _Option("key", str),
+}
+
+
+def parse_options(line: str) -> StepOptions:
+    """The options of a step line. Raises SettingsError (E001) naming the part that cannot be read."""
+    try:
+        words = shlex.split(line, comments=False)
+    except ValueError as error:
+        raise SettingsError(where="the step line", detail=str(error).lower()) from None
+    found: dict[str, Any] = {}
+    name = ""
+    at = 0
+    if words and not words[0].startswith("--"):
+        name, at = words[0], 1
+    while at < len(words):
+        at = _take(words, at, found)
+    if "\0" in name or len(name) > MAX_NAME:
+        raise SettingsError(where="the step's name", detail=f"at most {MAX_NAME} characters, no NUL")
+    return StepOptions(name=name, **found)
+
+
+MAX_NAME = 10_000
+
+
+def _take(words: list[str], at: int, found: dict[str, Any]) -> int:
+    word, _, attached = words[at].partition("=") if words[at].startswith("--") else (words[at], "", "")
+    option = OPTIONS.get(word)
+    if option is None:
+        hint = (
+            "a step has one NAME (quote it if it has spaces)"
+            if not word.startswith("--")
+            else "known: " + ", ".join(OPTIONS)
+        )
+        raise SettingsError(where=word, detail=f"not an option of a step; {hint}")
+    if option.field in found:
+        raise SettingsError(where=word, detail="given twice")
+    at += 1
+    if option.read is None and not option.many:
+        if attached:
+            raise SettingsError(where=word, detail="takes no value")
+        found[option.field] = True
+        return at
+    values = [attached] if attached else []
+    while at < len(words) and not words[at].startswith("--") and (option.many or not values):
+        values.append(words[at])
+        at += 1
+    if not values:
+        raise SettingsError(where=word, detail="needs a value")
+    found[option.field] = tuple(values) if option.many else _value(word, option, values[0])
+    return at
+
+
+def _value(word: str, option: _Option, text: str) -> Any:
+    if option.choices and text not in option.choices:
+        raise SettingsError(where=word, detail="one of " + ", ".join(option.choices))
+    assert option.read is not None
+    try:
+        return option.read(text)
+    except ValueError as error:
+        raise SettingsError(where=word, detail=str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Where a cell says that it is a step: the index of the line, the rest of that line, and its form."""
+
+    at: int
+    line: str
+    magic: bool
+    lines: tuple[str, ...] = field(repr=False, default=())
+
+
+def find_marker(cell: str) -> Marker | None:
+    """The step line of a cell: its first line that is neither blank nor another comment (C65)."""
+    lines = tuple(cell.splitlines(keepends=True))
+    for at, text in enumerate(lines):
+        bare = text.strip()
+        if match := MAGIC.match(bare):
+            return Marker(at, (match["line"] or "").strip(), True, lines)
+        if match := COMMENT.match(bare):
+            return Marker(at, (match["line"] or "").strip(), False, lines)
+        if bare and not bare.startswith("#"):
+            return None
+    return None
+
+
+LATER: Mapping[str, str] = {
+    "on_ambiguous": "guarded effects",
+    "kind": "guarded effects",
+    "retries": "call policy",
+    "backoff_s": "call policy",
+    "timeout_s": "call policy",
+}
+
+
+def refuse_later(options: StepOptions) -> None:
+    """Refuse what parses but has no meaning in this version yet, instead of ignoring it (E005)."""
+    default = StepOptions()
+    for name, topic in LATER.items():
+        if getattr(options, name) != getattr(default, name):
+            raise NotYetError(what="--" + name.removesuffix("_s").replace("_", "-"), topic=topic)
+    if options.effect is not Effect.IDEMPOTENT:
+        raise NotYetError(what=f"--effect {options.effect}", topic="guarded effects")
+    if options.on_divergence == "branch":
+        raise NotYetError(what="--on-divergence branch", topic="lanes")

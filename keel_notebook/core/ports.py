@@ -1,0 +1,203 @@
+"""The ports between the layers: what the engine and the session ask of the outer parts (DESIGN 9).
+
+``journal``, ``payload`` and ``capture`` never import each other; they meet here, and ``session.py`` puts them
+together. Each port has one real form and one in-memory form for tests, and both pass the same contract suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, NotStored, Payload, Write
+
+
+class Clock(Protocol):
+    """Time as an argument. Only ``session.py`` builds the real one."""
+
+    def now(self) -> float:
+        """Wall time, seconds since the epoch. Only for stamps that people read and for ``--ttl``."""
+
+    def monotonic(self) -> float:
+        """Seconds that never jump. For durations and freshness (K33)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """Who writes a segment: kept in the first frame of it, for the question "is its kernel alive?"."""
+
+    run: int
+    host: str
+    pid: int
+    boot: str
+    """The machine's boot id: a pid says nothing after a reboot."""
+    started: float
+    """Start time of the process as the system knows it, so that a reused pid is not taken for it."""
+    notebook: str = ""
+    cwd: str = ""
+
+
+class RunEnd:
+    """How the run of a segment ended, as far as its own kernel could say (Deaths, DESIGN 5)."""
+
+    OPEN = "open"
+    """Its kernel lives: the segment's lock is held."""
+    CLEAN = "clean"
+    """A shutdown on request, or the interpreter's own exit."""
+    ASKED = "asked"
+    """A shutdown was asked for and the kernel had to be killed while it was still busy."""
+    DIED = "died"
+    """The kernel vanished by itself on this boot: the only end that counts as a death."""
+    VANISHED = "vanished"
+    """Another host or another boot: the machine went away, nobody's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """A run as a reader finds it."""
+
+    start: RunStart
+    end: str
+    rss_last: int = 0
+    """Bytes of memory that the run's kernel was last seen to use; 0 if never seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRecords:
+    """All that a kernel needs of one flow: every entry that may still be asked for, in the order written.
+
+    Superseded entries (a ``running`` one whose ``ok`` exists under the same id) are not in it.
+    """
+
+    flow: FlowId
+    entries: Sequence[Entry]
+    runs: Mapping[int, RunSeen]
+
+
+class Journal(Protocol):
+    """Where entries are kept. One object per kernel; every method may be called from the main thread only,
+    except ``request_shutdown``.
+
+    Raises from every method: ``JournalUnreachableError`` (E054) where the folder cannot be used,
+    ``DiskFullError`` (E053) where it is full, ``DamagedError`` (E051) where what was read is not what was written.
+    "I could not read" is never answered with "there is nothing".
+    """
+
+    run: int
+
+    def next_seq(self) -> int:
+        """The seq of the next entry of this run: 1, 2, …; 0 is reserved (K3). Claimed at the call (K4)."""
+
+    def append(self, entry: Entry, *, synced: bool = False) -> None:
+        """Write the entry so that it survives ``kill -9``; with ``synced`` also a power cut (Z4)."""
+
+    def records(self, flow: FlowId) -> FlowRecords:
+        """What is recorded of a flow, other kernels' newest entries included."""
+
+    def put(self, parts: Iterable[memoryview | bytes]) -> Digest:
+        """Write one object (the parts joined) and return its digest. Equal content is written once."""
+
+    def blob(self, content: bytes | memoryview) -> Blob:
+        """Small content inline, larger content as an object."""
+
+    def read(self, blob: Blob) -> bytes:
+        """The content of a blob, checked against its digest."""
+
+    def map(self, digest: Digest) -> memoryview:
+        """An object as private copy-on-write memory: writable, the file is never changed. Checked first
+        unless a synced frame vouches for it on a local disk (DESIGN 7)."""
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Make everything written so far power-safe; False if that took longer than the timeout."""
+
+    def request_shutdown(self) -> None:
+        """Note that the kernel was asked to stop. May come from another thread while a cell runs."""
+
+    def close(self, *, clean: bool) -> None:
+        """End the run. ``clean`` writes the closing frame. Safe to call twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """The digest of a value, or why there is none (``digest`` None: unknown, never equal)."""
+
+    digest: Digest | None
+    weak: bool = False
+    reason: str = ""
+
+
+class Digester(Protocol):
+    """Structural, type-tagged digests of values, equal in every process that shares the journal's salt."""
+
+    def digest(self, value: Any) -> Digested:
+        """The digest of one value. Never raises: what cannot be digested says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Values turned to bytes and written: what goes into the entry."""
+
+    payload: Payload
+    writes: tuple[Write, ...]
+    not_stored: tuple[NotStored, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value of the notebook that an earlier entry already holds: referred to, not stored again."""
+
+    entry: EntryId
+    name: str
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What a payload gives back: the names, and the value of the cell's last expression if it had one."""
+
+    names: Mapping[str, Any]
+    result: Any = None
+    has_result: bool = False
+
+
+class Codec(Protocol):
+    """One payload graph per step: aliases between its names survive."""
+
+    def pack(self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known]) -> Packed:
+        """Write the values of ``names`` (and the one-element tuple ``result``) as one graph.
+
+        ``known`` maps ``id(object)`` to where that object is journaled already. Never raises for a value that
+        cannot be stored: it is left out and named in ``not_stored``. Raises what the journal raises.
+        """
+
+    def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any]) -> Unpacked:
+        """The values back. ``resolve`` gives the live or stored object behind a reference.
+
+        Raises DamagedError (E051) where the bytes do not decode, UntrustedError (E050) before anything is
+        unpickled that the owner's key did not seal.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message that a cell sent to the front end, as the journal keeps it."""
+
+    kind: str
+    """``stream``, ``display_data``, ``update_display_data``, ``execute_result``, ``clear_output``, ``comm_open`` …"""
+    content: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    buffers: tuple[bytes, ...] = ()
+
+
+class Tap(Protocol):
+    """Records what a cell shows while it is shown."""
+
+    def open(self) -> None:
+        """Start recording the messages of the running cell."""
+
+    def close(self) -> tuple[Message, ...]:
+        """Stop, and give the messages: folded, capped, in order."""
+
+    def replay(self, messages: Sequence[Message]) -> None:
+        """Send recorded messages again as the running cell's own."""

@@ -1,0 +1,129 @@
+"""Errors with a code, what happened, why, and what to do next (K45). No payload in any message.
+
+The texts live in ``errors.json``; ``keel explain CODE`` and the docs read the same file. A raise site names
+only a class and the facts that fill the text's ``{fields}``: names, types, sizes, paths, never values.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+from typing import Any
+
+
+@functools.cache
+def catalogue() -> dict[str, dict[str, str]]:
+    """Every code with its ``title``, ``what``, ``why`` and ``next``."""
+    text = resources.files("keel_notebook").joinpath("errors.json").read_text("utf-8")
+    table: dict[str, dict[str, str]] = json.loads(text)
+    return table
+
+
+class _Blank(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class KeelError(Exception):
+    """Something that keel will not do, with its code.
+
+    ``facts`` fill the text's fields. ``str(error)`` is one line; ``report()`` is the whole text.
+    """
+
+    code = "E040"
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        super().__init__(self._line("what"))
+
+    def _line(self, part: str) -> str:
+        text = catalogue()[self.code][part].format_map(_Blank(self.facts))
+        return f"KEEL-{self.code}: {text}" if part == "what" else text
+
+    def report(self) -> str:
+        """What happened, why, what to do next: three lines."""
+        return f"{self._line('what')}\n  why:  {self._line('why')}\n  next: {self._line('next')}"
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython shows this instead of a traceback through keel's own frames.
+        return self.report().split("\n")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.facts))
+
+
+def _rebuild(cls: type[KeelError], facts: dict[str, Any]) -> KeelError:
+    return cls(**facts)
+
+
+class SettingsError(KeelError):
+    """A magic line or a setting that cannot be read (E001)."""
+
+    code = "E001"
+
+
+class NotYetError(KeelError):
+    """An option that parses but whose meaning this version does not have (E005)."""
+
+    code = "E005"
+
+
+class CannotStoreError(KeelError):
+    """A value that is needed and could not be stored (E020)."""
+
+    code = "E020"
+
+
+class LeaseError(KeelError):
+    """The lease is held by another kernel, or was lost (E030)."""
+
+    code = "E030"
+
+
+class DivergenceError(KeelError):
+    """The notebook differs from the record and the policy says stop (E031)."""
+
+    code = "E031"
+
+
+class DeadError(KeelError):
+    """The step's kernel died too often in it (E032)."""
+
+    code = "E032"
+
+
+class InternalError(KeelError):
+    """A fault of keel itself (E040)."""
+
+    code = "E040"
+
+
+class UntrustedError(KeelError):
+    """The journal was written by somebody else (E050)."""
+
+    code = "E050"
+
+
+class DamagedError(KeelError):
+    """A record or payload that does not match its digest (E051)."""
+
+    code = "E051"
+
+
+class DiskFullError(KeelError):
+    """No room for the record (E053)."""
+
+    code = "E053"
+
+
+class JournalUnreachableError(KeelError):
+    """The journal's folder cannot be read or written (E054)."""
+
+    code = "E054"
+
+
+class DuplicateStepError(KeelError):
+    """Two different cells of one pass carry the same step name (E080)."""
+
+    code = "E080"

@@ -1,0 +1,1 @@
+"""What people touch: magics, tables, the command line."""

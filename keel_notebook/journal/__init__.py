@@ -1,0 +1,1 @@
+"""Remembers: segments, objects, heads, and the DuckDB file they are ingested into."""

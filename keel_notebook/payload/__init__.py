@@ -1,0 +1,1 @@
+"""Bytes to values and back, and the digests of values."""

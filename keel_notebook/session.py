@@ -1,0 +1,1 @@
+"""Wires the parts of one kernel together."""
