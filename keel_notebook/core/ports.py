@@ -73,6 +73,21 @@ class FlowRecords:
     flow: FlowId
     entries: Sequence[Entry]
     runs: Mapping[int, RunSeen]
+    untrusted: frozenset[EntryId] = frozenset()
+    """Entries whose seal is not the owner's: listed, never unpickled (DESIGN 8)."""
+
+
+class Seal(Protocol):
+    """The owner's seal on entries: a MAC, checked before anything is unpickled (DESIGN 8).
+
+    An entry names its payload and buffers by digest, so that sealing its bytes seals all of it.
+    """
+
+    def sign(self, body: bytes) -> bytes:
+        """16 bytes that only the owner's key can make."""
+
+    def verify(self, body: bytes, mac: bytes) -> bool:
+        """Whether the owner's key made ``mac`` for ``body``; constant time."""
 
 
 class Journal(Protocol):
@@ -85,6 +100,8 @@ class Journal(Protocol):
     """
 
     run: int
+    salt: bytes
+    """32 bytes kept in the journal's folder: input digests hold wherever the folder goes (DESIGN 8)."""
 
     def next_seq(self) -> int:
         """The seq of the next entry of this run: 1, 2, …; 0 is reserved (K3). Claimed at the call (K4)."""
@@ -125,6 +142,32 @@ class Digested:
     digest: Digest | None
     weak: bool = False
     reason: str = ""
+    reaches: frozenset[str] = frozenset()
+    """Global names of the notebook that functions and classes inside the value read: inputs as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The code of a function or class of the notebook, as it was executed."""
+
+    code: Digest
+    """Of the normalised source (AST), never of byte code."""
+    reads: frozenset[str]
+    """Global names that its code may read, nested code included."""
+    source: str
+
+
+class Definitions(Protocol):
+    """Where the code of functions, classes and modules comes from."""
+
+    def belongs(self, thing: Any) -> bool:
+        """Whether a function or class was defined in the notebook (or by ``exec`` in it), not in a module."""
+
+    def of(self, thing: Any) -> Definition | None:
+        """The definition of a notebook function or class; None where its source cannot be found for sure."""
+
+    def module(self, name: str) -> Digested:
+        """A module: installed ones by name (version is a note), local ones by the source that was *loaded*."""
 
 
 class Digester(Protocol):
