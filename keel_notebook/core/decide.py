@@ -8,7 +8,7 @@ everything, itself included, so "I don't know" always ends in Execute.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from keel_notebook.core.model import Digest, Entry, Input, Status
@@ -68,21 +68,29 @@ class Facts:
     name: str
     code: Digest | None
     inputs: Mapping[str, Input]
+    extra: Mapping[str, Input] = field(default_factory=dict)
+    """Names that only a record calls inputs (a conditional store that kept the old object)."""
+    files: Mapping[str, Digest | None] = field(default_factory=dict)
+    """What the files that the records speak of hold now; None where that cannot be told."""
     ttl_s: float | None = None
     always: bool = False
     rerun: bool = False
-    outside: Sequence[Difference] = ()
-    """Differences of files and ambient state against the newest record, found by ``capture``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the journal knows of the step, newest first. ``deaths`` count for the current fingerprint only."""
+    """What the journal knows of the step. ``core.lifecycle`` makes it out of a flow's entries."""
 
     entries: Sequence[Entry] = ()
+    """The records that may be replayed or say how the last attempt ended, newest first."""
+    tries: int = 0
+    """Attempts in a row that never ended, under the current fingerprint."""
     deaths: int = 0
-    retired: frozenset[str] = frozenset()
-    """Fingerprints that a person rejected (`rerun`, `forget`): never replayed again."""
+    """Those of them in which the kernel died by itself: only they count against the attempt cap."""
+    memory: int = 0
+    """Bytes of memory that the newest dead kernel was last seen to use."""
+    untrusted: frozenset[str] = frozenset()
+    """Ids of entries that the owner's key did not seal (E050)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +154,33 @@ def same(recorded: Digest | None, current: Digest | None) -> bool:
 def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, ...]:
     """Every part in which the step differs from a record of it, code first. ``now`` is wall time, seconds."""
     found: list[Difference] = []
-    if not same(entry.code, facts.code):
+    edited = not same(entry.code, facts.code)
+    if edited:
         found.append(Difference(Part.CODE, detail="changed" if facts.code else "cannot be read"))
     recorded = {item.name: item for item in entry.inputs}
     for name in sorted(recorded.keys() | facts.inputs.keys()):
-        found.extend(_input_difference(name, recorded.get(name), facts.inputs.get(name), code_differs=bool(found)))
-    found.extend(facts.outside)
+        current = facts.inputs.get(name) or facts.extra.get(name)
+        found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
+    for seen in entry.files:
+        content = facts.files.get(seen.path)
+        if seen.role in VALIDATED and not same(seen.digest, content):
+            found.append(Difference(Part.FILE, seen.path, detail=_file_detail(content)))
     if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
         found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
     return tuple(found)
+
+
+VALIDATED = frozenset({"read", "uses", "makes", "absent", "list"})
+"""Roles of files that must be as they were for the record to hold."""
+
+ABSENT = Digest("absent")
+"""What a name or a file that is not there counts as: a known state, equal to itself."""
+
+
+def _file_detail(current: Digest | None) -> str:
+    if current == ABSENT:
+        return "is missing"
+    return "cannot be read" if current is None else "changed"
 
 
 def _input_difference(
@@ -194,22 +220,23 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     """
     if facts.always:
         return Execute(1, "a resource: executed in every run (--always)")
-    usable = [entry for entry in recorded.entries if entry.entry not in recorded.retired]
-    newest_ok = next((entry for entry in usable if entry.status is Status.OK), None)
-    valid = None if facts.rerun else _first_valid(facts, usable, newest_ok, now)
-    if valid is not None:
+    newest_ok = next((entry for entry in recorded.entries if entry.status is Status.OK), None)
+    valid = None if facts.rerun else _first_valid(facts, recorded.entries, newest_ok, now)
+    if valid is not None and valid.entry not in recorded.untrusted:
         return Replay(valid, "code and inputs are those of the record")
+    if recorded.untrusted and not facts.rerun:
+        return Refuse("E050", "its records were written by somebody else")
     if policy.mode is Mode.REPLAY:
         return Refuse("E031", _missing(facts, newest_ok, now))
     if recorded.deaths >= policy.max_attempts:
         return Refuse("E032", f"the kernel died {recorded.deaths} times in a row in this step")
-    attempt = recorded.deaths + 1
+    attempt = recorded.tries + 1
     if facts.rerun:
         return Execute(attempt, "a rerun was asked for")
-    if recorded.deaths:
-        return Execute(attempt, f"the kernel died in it; this is attempt {attempt}")
+    if recorded.tries:
+        return Execute(attempt, f"its kernel went away while it ran; this is attempt {attempt}")
     if newest_ok is None:
-        return Execute(attempt, _first_time(usable))
+        return Execute(attempt, _first_time(recorded.entries))
     return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
 
 
@@ -229,13 +256,11 @@ def _missing(facts: Facts, newest_ok: Entry | None, now: float) -> str:
     return "; ".join(map(str, differences(facts, newest_ok, now=now))) or "a rerun was asked for and the mode is replay"
 
 
-def _first_time(usable: Sequence[Entry]) -> str:
-    match usable[0].status if usable else None:
+def _first_time(entries: Sequence[Entry]) -> str:
+    match entries[0].status if entries else None:
         case Status.FAILED:
             return "it failed last time"
         case Status.INTERRUPTED:
             return "it was interrupted last time"
-        case Status.RUNNING:
-            return "it was running when its kernel went away"
         case _:
             return "there is no record of it"

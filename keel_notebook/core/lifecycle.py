@@ -1,0 +1,106 @@
+"""What the entries of a flow say about one step: which count, which are retired, how often its kernel died.
+
+Pure: the journal's entries go in, ``decide``'s ``Recorded`` comes out (DESIGN 5, Deaths).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from keel_notebook.core.decide import Recorded
+from keel_notebook.core.model import Digest, Entry, EntryId, Input, Kind, Status
+from keel_notebook.core.ports import FlowRecords, RunEnd
+
+RECORDS = frozenset({Kind.STEP, Kind.ACCEPT, Kind.ADOPT})
+"""Kinds of entries that can hold what a step left."""
+
+FORGET, RERUN, REVIVE = "forget", "rerun", "revive"
+"""What a retiring entry says in its ``key``: reject every record, reject this fingerprint, count deaths anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What makes attempts count as attempts of the same thing: code and inputs.
+
+    Unlike validity, two unknown inputs are equal here: a step that kills its kernel must be stopped even if
+    one of its inputs cannot be digested.
+    """
+
+    code: Digest | None
+    inputs: tuple[tuple[str, Digest | None], ...]
+
+
+def fingerprint(code: Digest | None, inputs: Mapping[str, Input]) -> Fingerprint:
+    """The fingerprint of a step as it stands now."""
+    return Fingerprint(code, tuple(sorted((name, item.digest) for name, item in inputs.items())))
+
+
+def fingerprint_of(entry: Entry) -> Fingerprint:
+    """The fingerprint under which an entry was written."""
+    return Fingerprint(entry.code, tuple(sorted((item.name, item.digest) for item in entry.inputs)))
+
+
+def steps_in(records: FlowRecords) -> dict[str, list[Entry]]:
+    """The flow's entries by step, each list newest first."""
+    found: dict[str, list[Entry]] = {}
+    for entry in reversed(records.entries):
+        if entry.kind in RECORDS or entry.kind is Kind.RETIRE:
+            found.setdefault(entry.step, []).append(entry)
+    return found
+
+
+def recorded(records: FlowRecords, step: str, now: Fingerprint) -> Recorded:
+    """What ``decide`` needs to know of a step whose fingerprint is ``now``."""
+    entries = steps_in(records).get(step, [])
+    live = tuple(_not_retired(entries))
+    tries, deaths, memory = _unfinished(entries, records, now)
+    untrusted = frozenset(entry.entry for entry in live if entry.entry in records.untrusted)
+    ended = tuple(entry for entry in live if entry.status is not Status.RUNNING)
+    return Recorded(ended, tries=tries, deaths=deaths, memory=memory, untrusted=untrusted)
+
+
+def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
+    rejected: set[Fingerprint] = set()
+    for entry in newest_first:
+        if entry.kind is not Kind.RETIRE:
+            if fingerprint_of(entry) not in rejected:
+                yield entry
+        elif entry.key == FORGET:
+            return
+        elif entry.key == RERUN:
+            rejected.add(fingerprint_of(entry))
+
+
+def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprint) -> tuple[int, int, int]:
+    tries = deaths = memory = 0
+    for entry in newest_first:
+        if entry.kind is Kind.RETIRE and entry.key in {REVIVE, FORGET}:
+            break
+        if entry.kind is Kind.RETIRE:
+            continue
+        seen = records.runs.get(entry.run)
+        if entry.status is Status.RUNNING and seen is not None and seen.end == RunEnd.OPEN:
+            continue  # another kernel is running it right now
+        if entry.status is not Status.RUNNING or fingerprint_of(entry) != now:
+            break  # an ok attempt or an edit starts the count anew
+        tries += 1
+        if seen is not None and seen.end == RunEnd.DIED:
+            deaths += 1
+            memory = memory or seen.rss_last
+    return tries, deaths, memory
+
+
+def newest_ok(records: FlowRecords, step: str) -> Entry | None:
+    """The newest record of a step that holds something, whether it is valid or not."""
+    return next((e for e in _not_retired(steps_in(records).get(step, [])) if e.status is Status.OK), None)
+
+
+def known_step(records: FlowRecords, step: str) -> bool:
+    """Whether the flow ever recorded a step of this name."""
+    return step in steps_in(records)
+
+
+def entry_named(records: FlowRecords, wanted: EntryId) -> Entry | None:
+    """The entry with this id, if it is there."""
+    return next((entry for entry in records.entries if entry.entry == wanted), None)
