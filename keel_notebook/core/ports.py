@@ -244,3 +244,84 @@ class Tap(Protocol):
 
     def replay(self, messages: Sequence[Message]) -> None:
         """Send recorded messages again as the running cell's own."""
+
+
+class Changed(Protocol):
+    """What a cell did to the namespace."""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names bound again or changed in place."""
+
+    @property
+    def deleted(self) -> tuple[str, ...]:
+        """Names that are gone."""
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """Names that a conditional store may have bound to the object that they had: inputs of the record."""
+
+
+class Watch(Protocol):
+    """Tells which names a cell wrote."""
+
+    def before(self, cell: Any) -> Any:
+        """A snapshot, taken before the body runs. ``cell`` is the analysed cell."""
+
+    def after(self, snapshot: Any) -> Changed:
+        """What changed since the snapshot."""
+
+
+class Ambient(Protocol):
+    """State that has no name: generators, working directory, settings of libraries."""
+
+    def before(self) -> Any:
+        """The state before the body runs."""
+
+    def after(self, state: Any) -> dict[str, Any]:
+        """What changed since, as MessagePack-able values."""
+
+    def apply(self, change: Mapping[str, Any]) -> None:
+        """Put a change back."""
+
+
+class FileTouch(Protocol):
+    """A path that a cell touched, and how: ``read``, ``write``, ``append``, ``list``, ``remove``, ``rename``."""
+
+    @property
+    def path(self) -> str:
+        """As the cell named it."""
+
+    @property
+    def how(self) -> str:
+        """What was done with it."""
+
+
+class WorldSeen(Protocol):
+    """What a cell did outside the process."""
+
+    @property
+    def network(self) -> bool:
+        """Whether it used the network."""
+
+    @property
+    def children(self) -> bool:
+        """Whether it started child processes."""
+
+    @property
+    def files(self) -> Sequence[FileTouch]:
+        """The files that it touched."""
+
+    @property
+    def threads_left(self) -> int:
+        """Threads started by it that outlive it."""
+
+
+class World(Protocol):
+    """Watches what a cell does outside the process."""
+
+    def open(self) -> None:
+        """Start watching."""
+
+    def close(self) -> WorldSeen:
+        """Stop, and tell."""

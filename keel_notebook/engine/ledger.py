@@ -1,0 +1,69 @@
+"""What happened in this kernel so far: who made which name, what was decided, which names were rejected.
+
+Memory of one kernel only; nothing here outlives it. The journal is what outlives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from keel_notebook.core.done import StepDone
+
+PAUSE_S = 0.5
+"""Cells that follow each other faster than this belong to one uninterrupted pass: nobody typed in between."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The running kernel's own story."""
+
+    done: dict[str, StepDone] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    producers: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Names made by an ``--always`` step: the step and its code."""
+    rerun: set[str] = field(default_factory=set)
+    accept: set[str] = field(default_factory=set)
+    _passes: dict[str, tuple[int, str, str]] = field(default_factory=dict)
+    _pass: int = 0
+    _ended: float | None = None
+
+    def cell_starts(self, monotonic: float) -> None:
+        """A cell starts: a pause before it means that a new pass has begun."""
+        if self._ended is None or monotonic - self._ended > PAUSE_S:
+            self._pass += 1
+
+    def cell_ended(self, monotonic: float) -> None:
+        """A cell ended."""
+        self._ended = monotonic
+
+    def clashes(self, step: str, *, cell_id: str, source: str) -> bool:
+        """Whether this name belongs to another cell of the same uninterrupted pass (E080).
+
+        Running the same cell again is no clash, and neither is an edit: the ids are equal where there are
+        ids, and where there are none a pause lies between the two.
+        """
+        before = self._passes.get(step)
+        if before is not None and before[0] == self._pass:
+            same_cell = before[1] == cell_id if before[1] and cell_id else before[2] == source
+            if not same_cell:
+                return True
+        self._passes[step] = (self._pass, cell_id, source)
+        return False
+
+    def made(self, names: Iterable[str], producer: str, *, resource: tuple[str, str] | None = None) -> None:
+        """These names were bound or changed by this cell (``resource``: by an ``--always`` step and its code)."""
+        for name in names:
+            self.producers[name] = producer
+            if resource is not None:
+                self.resources[name] = resource
+            else:
+                self.resources.pop(name, None)
+
+    def note(self, done: StepDone) -> None:
+        """A step was decided and carried out."""
+        self.done[done.step] = done
+        if done.step in self.order:
+            self.order.remove(done.step)
+        self.order.append(done.step)

@@ -1,0 +1,288 @@
+"""Carries a decision out: runs the body under watch and records it, or puts a record back (DESIGN 4.5, 4.6).
+
+The write order is the product's promise and is visible here: ``running`` is written before the body starts
+(K8), payload and outputs before the ``ok`` entry that names them, and that entry before the cell's reply (K9).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keel_notebook.core.done import StepDone, decision_entry
+from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, Kind, NotStored, Problem, Status, entry_id
+from keel_notebook.core.ports import (
+    Ambient,
+    Clock,
+    Codec,
+    Journal,
+    Known,
+    Message,
+    Tap,
+    Unpacked,
+    Watch,
+    World,
+    WorldSeen,
+)
+from keel_notebook.errors import CannotStoreError, KeelError
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The ports that a runner works with."""
+
+    journal: Journal
+    codec: Codec
+    tap: Tap
+    watch: Watch
+    ambient: Ambient
+    world: World
+    clock: Clock
+    namespace: dict[str, Any]
+    pack_messages: Callable[[Sequence[Message]], bytes]
+    unpack_messages: Callable[[bytes], tuple[Message, ...]]
+    files_seen: Callable[[WorldSeen, Sequence[str]], tuple[FileSeen, ...]]
+    """From what the world saw, and the declared products, to the files that count."""
+    kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
+    """Inputs for names that a conditional store may or may not have bound again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepNow:
+    """A step as it stands in the notebook: what a record of it will say about its cause."""
+
+    flow: FlowId
+    name: str
+    source: str
+    code: Any
+    inputs: Mapping[str, Input]
+    cell: Any
+    """The names that the cell mentions, for the watch."""
+    files: tuple[FileSeen, ...] = ()
+    makes: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    always: bool = False
+    root: str = ""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A body that is running."""
+
+    entry: Entry
+    step: StepNow
+    snapshot: Any
+    ambient: Any
+    began: float
+    recorded: bool = True
+    """False where the ``running`` entry could not be written: the body runs, nothing is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the body ended, as IPython tells it."""
+
+    status: Status
+    error: BaseException | None = None
+    result: tuple[Any] | None = None
+    """The value of the last expression, in a tuple of one; None where the cell showed none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A record that was read whole and can be put back without failing."""
+
+    entry: Entry
+    values: Unpacked
+    messages: tuple[Message, ...]
+    missing: tuple[NotStored, ...] = field(default=())
+
+
+class Runner:
+    """Executes and replays steps of one kernel. Raises only KeelError, and never after the body's own error."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def begin(self, step: StepNow, *, attempt: int, why: str) -> Attempt:
+        """Write the ``running`` entry and start watching (K8). The body must start right after.
+
+        Raises what the journal raises; the caller then runs the body with ``begin_unrecorded``.
+        """
+        entry = self._entry(step, attempt=attempt, why=why)
+        self._parts.journal.append(entry)  # K8: recorded before it starts
+        return self._watch(entry, step)
+
+    def begin_unrecorded(self, step: StepNow, *, attempt: int, why: str) -> Attempt:
+        """Start an attempt whose ``running`` entry could not be written."""
+        running = self._watch(replace(self._entry(step, attempt=attempt, why=why)), step)
+        running.recorded = False
+        return running
+
+    def _entry(self, step: StepNow, *, attempt: int, why: str) -> Entry:
+        journal = self._parts.journal
+        seq = journal.next_seq()  # K4: claimed at the very entry
+        return Entry(
+            entry=entry_id(journal.run, seq),
+            flow=step.flow,
+            run=journal.run,
+            seq=seq,
+            step=step.name,
+            kind=Kind.STEP,
+            status=Status.RUNNING,
+            attempt=attempt,
+            effect=Effect.IDEMPOTENT,
+            code=step.code,
+            source=step.source,
+            inputs=tuple(step.inputs.values()),
+            files=step.files,
+            ambient={"root": step.root} if step.root else {},
+            started_at=self._parts.clock.now(),
+            why=why,
+        )
+
+    def _watch(self, entry: Entry, step: StepNow) -> Attempt:
+        parts = self._parts
+        snapshot = parts.watch.before(step.cell)
+        ambient = parts.ambient.before()
+        parts.world.open()
+        parts.tap.open()
+        return Attempt(entry, step, snapshot, ambient, parts.clock.monotonic())
+
+    def finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
+        """Record how the body ended, before the cell's reply is sent (K9). Returns the entry written.
+
+        Raises KeelError where recording failed; the user's own result is not touched by that.
+        """
+        parts = self._parts
+        took = parts.clock.monotonic() - attempt.began
+        messages = parts.tap.close()
+        seen = parts.world.close()
+        ended = replace(attempt.entry, status=outcome.status, ended_at=parts.clock.now(), took_s=took)
+        if outcome.status is Status.OK:
+            ended = self._with_values(ended, attempt, outcome, seen)
+        elif outcome.error is not None:
+            code = outcome.error.code if isinstance(outcome.error, KeelError) else ""
+            ended = replace(ended, error=Problem(type(outcome.error).__qualname__, code))
+        if not attempt.recorded:
+            return ended
+        outputs = parts.journal.blob(parts.pack_messages(messages)) if messages else None
+        ended = replace(ended, outputs=outputs)
+        parts.journal.append(ended)  # K9: recorded before the reply
+        return ended
+
+    def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
+        parts, step = self._parts, attempt.step
+        changed = parts.watch.after(attempt.snapshot)
+        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | {"saw": sorted(seen_words(seen))}
+        written = changed.written
+        if step.outputs:
+            written = tuple(name for name in step.outputs if name in parts.namespace)
+        entry = replace(
+            entry,
+            inputs=entry.inputs + parts.kept_inputs(changed.ambiguous),
+            files=entry.files + parts.files_seen(seen, step.makes),
+            ambient=ambient,
+            deleted=changed.deleted,
+        )
+        if step.always or not attempt.recorded:
+            return entry  # a resource is rebuilt in every run: nothing of it is stored
+        names = {name: parts.namespace[name] for name in written}
+        packed = parts.codec.pack(names, result=outcome.result, known={})
+        return replace(entry, payload=packed.payload, writes=packed.writes, not_stored=packed.not_stored)
+
+    def note(self, kind: Kind, step: StepNow, *, key: str, why: str) -> Entry:
+        """Write a short entry about a step: a retirement, a decision. Raises what the journal raises."""
+        now = self._parts.clock.now()
+        entry = self._entry(step, attempt=0, why=why)
+        entry = replace(entry, kind=kind, status=Status.OK, key=key, source="", ended_at=now)
+        self._parts.journal.append(entry)
+        return entry
+
+    def decided(self, done: StepDone, flow: FlowId) -> None:
+        """Keep a decision that leaves no record of its own. A journal that cannot be written is no reason to stop."""
+        journal = self._parts.journal
+        seq = journal.next_seq()
+        entry = entry_id(journal.run, seq)
+        at = self._parts.clock.now()
+        with contextlib.suppress(KeelError):  # the tables of other processes then lack one line; nothing is lost
+            journal.append(decision_entry(done, entry=entry, flow=flow, run=journal.run, seq=seq, at=at))
+
+    def accept(self, step: StepNow, entry: Entry) -> Entry:
+        """Write, by a person's word, that what ``entry`` holds is right for the step as it is now."""
+        ours = self._entry(step, attempt=entry.attempt, why=f"accepted: the values of {entry.entry}")
+        accepted = replace(
+            entry,
+            entry=ours.entry,
+            run=ours.run,
+            seq=ours.seq,
+            kind=Kind.ACCEPT,
+            code=step.code,
+            source=step.source,
+            inputs=tuple(step.inputs.values()),
+            files=step.files,
+            started_at=ours.started_at,
+            ended_at=ours.started_at,
+            why=ours.why,
+        )
+        self._parts.journal.append(accepted)
+        return accepted
+
+    def adopt(self, step: StepNow, names: Sequence[str]) -> Entry:
+        """Record what a cell that ran before left, without executing it."""
+        entry = self._entry(step, attempt=1, why="adopted: it ran before it was a step")
+        packed = self._parts.codec.pack({name: self._parts.namespace[name] for name in names}, result=None, known={})
+        adopted = replace(
+            entry,
+            kind=Kind.ADOPT,
+            status=Status.OK,
+            ended_at=entry.started_at,
+            payload=packed.payload,
+            writes=packed.writes,
+            not_stored=packed.not_stored,
+        )
+        self._parts.journal.append(adopted)
+        return adopted
+
+    def prepare(self, entry: Entry) -> Prepared:
+        """Read a record whole, without touching the notebook.
+
+        Raises DamagedError (E051), CannotStoreError (E020) where a value was never stored, or whatever the
+        record's own classes raise while they are rebuilt: the caller then executes (C56).
+        """
+        if entry.not_stored and not entry.writes:
+            first = entry.not_stored[0]
+            raise CannotStoreError(name=first.name, type=first.type, step=entry.step, reason=first.reason)
+        values = Unpacked({})
+        if entry.payload is not None:
+            values = self._parts.codec.unpack(entry.payload, resolve=self._resolve)
+        messages: tuple[Message, ...] = ()
+        if entry.outputs is not None:
+            messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
+        return Prepared(entry, values, messages, entry.not_stored)
+
+    def _resolve(self, known: Known) -> Any:
+        return self._parts.namespace[known.name]
+
+    def replay(self, prepared: Prepared, *, show: Callable[[Any], None]) -> None:
+        """Put back what the record holds; nothing is executed. ``show`` sets ``_`` and ``Out``."""
+        parts = self._parts
+        parts.namespace.update(prepared.values.names)
+        for name in prepared.entry.deleted:
+            parts.namespace.pop(name, None)
+        parts.ambient.apply(prepared.entry.ambient)
+        parts.tap.replay(prepared.messages)
+        if prepared.values.has_result:
+            show(prepared.values.result)
+
+
+def seen_words(seen: WorldSeen) -> set[str]:
+    """What a step saw of the outside world, in words: it decides whether an *older* record may be replayed."""
+    words = set()
+    if seen.network:
+        words.add("network")
+    if seen.children:
+        words.add("children")
+    return words

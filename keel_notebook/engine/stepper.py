@@ -1,0 +1,287 @@
+"""One step cell, from its text to what is to be done with it (DESIGN 4.2 to 4.4).
+
+``look`` finds out what the step is now, ``answer`` asks ``core.decide`` and carries the decision out up to the
+point where the body would start: it is left alone, swapped for a replay that was read whole beforehand, or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from keel_notebook.core import decide as d
+from keel_notebook.core import lifecycle
+from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
+from keel_notebook.core.ids import text_digest
+from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input, Kind, Status
+from keel_notebook.core.options import StepOptions
+from keel_notebook.core.ports import Digested, FlowRecords
+from keel_notebook.core.units import duration
+from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.runner import Attempt, Prepared, Runner, StepNow
+from keel_notebook.errors import DeadError, DivergenceError, KeelError, UntrustedError
+
+
+@dataclass(frozen=True, slots=True)
+class Senses:
+    """What a stepper asks about the notebook."""
+
+    reached: Callable[[Iterable[str], Any], Mapping[str, Digested]]
+    """Names to digests, with every name that functions among them read (``cell`` tells what it stores itself)."""
+    value: Callable[[str], Any]
+    preview: Callable[[str, Any], str]
+    kind_of: Callable[[Any], str]
+    file_now: Callable[[str], Digest | None]
+    file_seen: Callable[[str, str], FileSeen]
+    say: Callable[[str], None]
+    """One line on stderr, before anything else of the cell."""
+    now: Callable[[], float]
+    monotonic: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class StepCell:
+    """A cell that is a step: its line, its name or what stands for one, its text as it is kept, its analysis."""
+
+    options: StepOptions
+    name: str
+    source: str
+    parsed: Any
+    """``.code`` is the digest of the normalised source, ``.reads`` the names that it may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A step as it stands now, next to what is recorded of it."""
+
+    step: StepNow
+    options: StepOptions
+    facts: d.Facts
+    recorded: d.Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body is to run, under watch."""
+
+    attempt: Attempt
+    decision: d.Execute | d.Diverged
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """The body is to be swapped for putting ``prepared`` back."""
+
+    prepared: Prepared
+    decision: d.Replay
+    began: float
+
+
+class Stepper:
+    """Looks at steps and answers what to do with them."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        ledger: Ledger,
+        senses: Senses,
+        records: Callable[[], FlowRecords],
+    ) -> None:
+        self._runner = runner
+        self._ledger = ledger
+        self._senses = senses
+        self._records = records
+
+    def look(self, flow: FlowId, cell: StepCell, *, root: str) -> Look:
+        """What the step is now, and what is recorded of it.
+
+        ``root`` is the first step of this kernel where nobody tells which notebook runs, else empty.
+        """
+        options, name, parsed = cell.options, cell.name, cell.parsed
+        records = self._records()
+        wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
+        inputs = self.inputs(wanted, parsed, ignore=options.ignore)
+        candidates = [e for e in lifecycle.steps_in(records).get(name, []) if e.code == parsed.code]
+        extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
+        paths = {seen.path for e in candidates for seen in e.files if seen.role in d.VALIDATED}
+        declared = tuple(self._senses.file_seen(path, "uses") for path in options.uses)
+        facts = d.Facts(
+            name=name,
+            code=parsed.code,
+            inputs=inputs,
+            extra=self.inputs(extra, parsed) if extra else {},
+            files={path: self._senses.file_now(path) for path in paths},
+            ttl_s=options.ttl_s,
+            always=options.always,
+            rerun=name in self._ledger.rerun,
+        )
+        step = StepNow(
+            flow=flow,
+            name=name,
+            source=cell.source,
+            code=parsed.code,
+            inputs=inputs,
+            cell=parsed,
+            files=declared,
+            makes=options.makes,
+            outputs=options.outputs,
+            always=options.always,
+            root=root,
+        )
+        recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, inputs), root=root)
+        return Look(step, options, facts, recorded)
+
+    def inputs(self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = ()) -> dict[str, Input]:
+        """Inputs for the names, and for every name that functions among them read."""
+        found = {}
+        for name, digested in self._senses.reached(names, parsed).items():
+            if name in ignore:
+                continue
+            if (made_by := self._ledger.resources.get(name)) is not None:
+                # A resource is rebuilt in every run and never counts as changed (--always).
+                found[name] = Input(name, text_digest("resource", *made_by), True, producer=made_by[0], type="resource")
+                continue
+            value = self._senses.value(name)
+            absent = digested.digest == d.ABSENT
+            found[name] = Input(
+                name,
+                digested.digest,
+                digested.weak,
+                "absent" if absent else self._senses.preview(name, value),
+                self._ledger.producers.get(name, ""),
+                "" if absent else self._senses.kind_of(value),
+            )
+        return found
+
+    def answer(self, look: Look, policy: d.Policy) -> Body | Swap:
+        """Decide, and do all of it that comes before the body.
+
+        Raises KeelError where the step is refused: DivergenceError, DeadError, UntrustedError.
+        """
+        began = self._senses.monotonic()
+        decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
+        if isinstance(decision, d.Diverged) and look.step.name in self._ledger.accept:
+            decision = d.Replay(self._accept(look, decision.entry), "accepted")
+        match decision:
+            case d.Replay(entry):
+                try:
+                    return Swap(self._runner.prepare(entry), decision, began)
+                except UntrustedError:
+                    raise
+                except Exception as error:  # noqa: BLE001 a record that cannot be read affects its own step only (C56)
+                    return self._unreadable(look, policy, error)
+            case d.Execute(attempt, why):
+                return Body(self._begin(look, attempt, why), decision)
+            case d.Diverged(_, differences, response, attempt):
+                return self._diverged(look, decision, differences, response, attempt)
+            case d.Refuse(code, why):
+                raise self._refused(look, self._refusal(look, code, why), why, ())
+            case d.Skip(why):
+                raise AssertionError("only guarded steps are skipped: " + why)
+            case _:
+                assert_never(decision)
+
+    def _begin(self, look: Look, attempt: int, why: str) -> Attempt:
+        if look.facts.rerun:
+            self.retire(look.step, lifecycle.RERUN)
+            self._ledger.rerun.discard(look.step.name)
+        try:
+            return self._runner.begin(look.step, attempt=attempt, why=why)
+        except KeelError as error:
+            self._senses.say(f"{look.step.name} runs, not durable: {error}")
+            return self._runner.begin_unrecorded(look.step, attempt=attempt, why=why)
+
+    def _diverged(
+        self, look: Look, decision: d.Diverged, differences: Sequence[d.Difference], response: d.Response, attempt: int
+    ) -> Body:
+        said = said_briefly(differences)
+        if response is d.Response.FAIL:
+            error = DivergenceError(step=look.step.name, detail=said)
+            raise self._refused(look, error, said, tuple(differences))
+        took = decision.entry.took_s
+        last = f"; last took {duration(took)}" if took is not None and took >= 1 else ""
+        self._senses.say(f"{look.step.name} executes: {said}{last}")
+        return Body(self._begin(look, attempt, said), decision)
+
+    def _unreadable(self, look: Look, policy: d.Policy, error: Exception) -> Body:
+        reason = str(error) if isinstance(error, KeelError) else type(error).__name__
+        why = f"its record cannot be read ({reason})"
+        if policy.mode is d.Mode.REPLAY or policy.on_divergence is d.Response.FAIL:
+            raise self._refused(look, DivergenceError(step=look.step.name, detail=why), why, ())
+        self._senses.say(f"{look.step.name} executes: {why}")
+        attempt = look.recorded.tries + 1
+        return Body(self._begin(look, attempt, why), d.Execute(attempt, why))
+
+    def _refusal(self, look: Look, code: str, why: str) -> KeelError:
+        match code:
+            case "E032":
+                seen = look.recorded.memory
+                memory = f"; memory last seen {seen / 2**30:.1f} GiB" if seen else ""
+                return DeadError(step=look.step.name, deaths=look.recorded.deaths, memory=memory)
+            case "E050":
+                return UntrustedError(journal="", step=look.step.name)
+            case _:
+                return DivergenceError(step=look.step.name, detail=why)
+
+    def _refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
+        done = replace(now(look.step, REFUSED), why=why, differs=differences, refusal=error.code)
+        self._write_down(done, look.step.flow)
+        return error
+
+    def _write_down(self, done: StepDone, flow: FlowId) -> None:
+        self._ledger.note(done)
+        self._runner.decided(done, flow)
+
+    def executed(self, body: Body, entry: Entry) -> None:
+        """Keep what a body that ran has come to."""
+        decision = body.decision
+        done = replace(
+            now(body.attempt.step, EXECUTED),
+            entry=entry.entry if entry.status is Status.OK and body.attempt.recorded else None,
+            why=entry.why,
+            differs=decision.differences if isinstance(decision, d.Diverged) else (),
+            took_s=entry.took_s,
+        )
+        if done.differs:
+            self._write_down(
+                done, body.attempt.step.flow
+            )  # an executed step is in its own entry; only its differences are not
+        else:
+            self._ledger.note(done)
+
+    def replayed(self, step: StepNow, swap: Swap) -> None:
+        """Keep that a record was put back."""
+        entry = swap.prepared.entry
+        took = self._senses.monotonic() - swap.began
+        done = replace(
+            now(step, REPLAYED), entry=entry.entry, why=swap.decision.why, replay_s=took, took_s=entry.took_s
+        )
+        self._write_down(done, step.flow)
+
+    def retire(self, step: StepNow, key: str) -> None:
+        """Write that earlier records of the step are rejected (``rerun``, ``forget``) or its deaths are."""
+        self._runner.note(Kind.RETIRE, step, key=key, why=f"asked for by %keel {key}")
+
+    def _accept(self, look: Look, entry: Entry) -> Entry:
+        self._ledger.accept.discard(look.step.name)
+        return self._runner.accept(look.step, entry)
+
+
+def now(step: StepNow, decision: str) -> StepDone:
+    """A decision about the step as it stands now."""
+    return StepDone(
+        step=step.name,
+        decision=decision,
+        current_code=step.code,
+        current_inputs=tuple(step.inputs.values()),
+        source=step.source,
+    )
+
+
+def said_briefly(differences: Sequence[d.Difference]) -> str:
+    """The first two differences in words, and how many more there are."""
+    said = "; ".join(str(difference) for difference in differences[:2])
+    more = len(differences) - 2
+    return f"{said}; and {more} more" if more > 0 else said
