@@ -1,0 +1,263 @@
+"""The state of a flow, step by step: what ``%keel``, ``keel status`` and ``keel.status()`` say (DESIGN 3.4).
+
+Pure: records in, report out; how it is shown is the business of ``front``. Every state that holds of a step is
+found by itself, and ``PRECEDENCE`` (FRONTEND.md) says which of them is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keel_notebook.core.decide import Part
+from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
+from keel_notebook.core.lifecycle import FORGET, RECORDS, fingerprint_of, newest_ok, recorded
+from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
+from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.stale import stale_reasons
+from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, diverged, states, step_options, unrecorded
+from keel_notebook.core.units import count
+
+__all__ = ["PRECEDENCE", "StatusReport", "StepDone", "StepRow", "decision_entry", "done_in", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step of the report. Times are seconds since the epoch, durations seconds, sizes bytes."""
+
+    name: str
+    state: str
+    decision: str | None
+    attempts: int
+    recorded_at: float | None
+    took_s: float | None
+    replay_s: float | None
+    bytes: int
+    differs: tuple[str, ...]
+    """The parts that differed: ``("code", "input")``. What exactly is in ``why``."""
+    why: str
+    not_stored: tuple[NotStored, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as DESIGN 3.4 pins it."""
+        names = ("name", "state", "decision", "attempts", "recorded_at", "took_s", "replay_s", "bytes")
+        lost = [{"name": item.name, "type": item.type, "reason": item.reason} for item in self.not_stored]
+        plain: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return plain | {"differs": list(self.differs), "why": self.why, "not_stored": lost}
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport:
+    """Where a flow stands."""
+
+    flow: str
+    status: str
+    """``running``, ``finished``, ``died`` or ``dead``: of the newest run, and ``dead`` while any step is dead."""
+    run: int
+    holder: str | None
+    steps: tuple[StepRow, ...]
+    saved_s: float
+    notebook: str = ""
+    now: float = 0.0
+    notes: tuple[str, ...] = ()
+    """What else a person should know, one sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as DESIGN 3.4 pins it."""
+        steps = [row.to_dict() for row in self.steps]
+        head: dict[str, Any] = {"flow": self.flow, "status": self.status, "run": self.run, "holder": self.holder}
+        return head | {"steps": steps, "saved_s": self.saved_s}
+
+
+def status(  # noqa: PLR0913 - one question with many named parts; the names are pinned
+    records: FlowRecords,
+    *,
+    done: Mapping[str, StepDone],
+    now: float,
+    live: bool,
+    notebook: str,
+    order: Sequence[str],
+    run: int | None = None,
+    unsynced: Collection[EntryId] = (),
+    edited: Collection[str] = (),
+) -> StatusReport:
+    """Where a flow stands (DESIGN 3.4).
+
+    Args:
+        records: the flow's entries and runs.
+        done: what this kernel did with each step; empty on the command line, where the journal's markers say it.
+        now: wall time, seconds since the epoch.
+        live: whether the kernel of ``run`` lives, so that what it recorded or replayed is in memory.
+        notebook: its path, for people.
+        order: step names from the top of the notebook; steps that are not in it follow in the order recorded.
+        run: the run that is looked at; by default the newest one.
+        unsynced: entries that are written but not yet safe from a power cut.
+        edited: steps whose cell in the notebook file is not the code of their record.
+    """
+    seen_runs = [*records.runs, *(entry.run for entry in records.entries)]
+    looked_at = max(seen_runs, default=0) if run is None else run
+    moment = Moment(records, looked_at, live, unsynced, edited)
+    decided = {**done_in(records.entries, looked_at), **done}
+    steps = _with_stale(_steps(moment, decided, order), moment)
+    rows = tuple(_row(step, moment) for step in steps)
+    return StatusReport(
+        flow=records.flow,
+        status=_status_word(moment, rows),
+        run=looked_at,
+        holder=_holder(moment),
+        steps=rows,
+        saved_s=max(0.0, sum(_saved(step) for step in steps)),
+        notebook=notebook,
+        now=now,
+        notes=tuple(_notes(records)),
+    )
+
+
+def _steps(moment: Moment, decided: Mapping[str, StepDone], order: Sequence[str]) -> Iterator[StepSeen]:
+    by_step: dict[str, list[Entry]] = {}
+    for entry in moment.records.entries:
+        by_step.setdefault(entry.step, []).append(entry)
+    known = [name for name, found in by_step.items() if name in decided or any(e.kind in RECORDS for e in found)]
+    for name in dict.fromkeys([*order, *known, *decided]):
+        step = _step(name, moment, decided.get(name), by_step.get(name, []))
+        if step.attempt or step.record or step.done:
+            yield step
+
+
+def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]) -> StepSeen:
+    alone = replace(moment.records, entries=entries)
+    kept = [entry for entry in entries if entry.kind in RECORDS or entry.kind is Kind.RETIRE]
+    attempt = _newest_attempt(kept)
+    record = newest_ok(alone, name)
+    deaths = 0
+    if attempt is not None:
+        deaths = recorded(alone, name, fingerprint_of(attempt)).deaths
+        if done is not None and done.decision == REPLAYED:
+            record = next((e for e in kept if e.entry == done.entry), record)
+            attempt = None
+    source = attempt.source if attempt else record.source if record else ""
+    pending = {entry.kind for entry in entries if entry.status is Status.RUNNING}
+    return StepSeen(
+        name=name,
+        attempt=attempt,
+        record=record,
+        done=done,
+        options=step_options(source or (done.source if done else "")),
+        deaths=deaths,
+        waits=frozenset(pending & {Kind.PROMISE, Kind.SLEEP}),
+        history=tuple(entry for entry in kept if entry.status is Status.OK),
+    )
+
+
+def _newest_attempt(kept: list[Entry]) -> Entry | None:
+    for entry in reversed(kept):
+        if entry.kind in RECORDS:
+            return entry
+        if entry.key == FORGET:
+            return None
+    return None
+
+
+def _with_stale(steps: Iterator[StepSeen], moment: Moment) -> list[StepSeen]:
+    listed = list(steps)
+    changed = {step.name for step in listed if diverged(step, moment)}
+    holds = {step.name: step.record for step in listed if step.record is not None}
+    history = {step.name: step.history for step in listed}
+    reasons = stale_reasons([step.name for step in listed], holds, history, changed=changed)
+    return [replace(step, stale=reasons.get(step.name) or _rejected(step)) for step in listed]
+
+
+def _rejected(step: StepSeen) -> str:
+    """The newest attempt is fine, but a person rejected it: it will run again."""
+    attempt = step.attempt
+    if attempt is None or attempt.status is not Status.OK or attempt is step.record:
+        return ""
+    return "a rerun was asked for"
+
+
+def _row(step: StepSeen, moment: Moment) -> StepRow:
+    held = set(states(step, moment))
+    state = next((word for word in PRECEDENCE if word in held), "interrupted")
+    shown = step.record or step.attempt
+    newest = step.attempt or step.record
+    payload = shown.payload.bytes if shown and shown.payload else 0
+    outputs = shown.outputs.size if shown and shown.outputs else 0
+    differs = step.done.differs if step.done else ()
+    parts = [str(item.part) for item in differs]
+    if step.name in moment.edited:
+        parts.append(str(Part.CODE))
+    return StepRow(
+        name=step.name,
+        state=state,
+        decision=step.done.decision if step.done else None,
+        attempts=newest.attempt if newest else 0,
+        recorded_at=step.record.ended_at if step.record else None,
+        took_s=shown.took_s if shown else step.done.took_s if step.done else None,
+        replay_s=step.done.replay_s if step.done else None,
+        bytes=payload + outputs,
+        differs=tuple(dict.fromkeys(parts)),
+        why=_why(state, step),
+        not_stored=shown.not_stored if shown else (),
+    )
+
+
+def _why(state: str, step: StepSeen) -> str:
+    attempt, done = step.attempt, step.done
+    decided = done.why if done is not None else ""
+    match state:
+        case "dead" if step.deaths:
+            return f"the kernel died {count(step.deaths, 'time')} in a row in it"
+        case "failed" if attempt is not None and attempt.error is not None:
+            return f"failed with {attempt.error.type}"
+        case "interrupted" if unrecorded(step):
+            return decided or "it ran, and was not recorded"
+        case "interrupted" if attempt is not None and attempt.status is Status.INTERRUPTED:
+            return "it was interrupted"
+        case "interrupted":
+            return "its kernel went away while it ran"
+        case "ambiguous":
+            return "it was started and nobody knows whether it happened"
+        case "stale":
+            return step.stale
+        case _ if done is not None and done.differs:
+            return "; ".join(map(str, done.differs))
+        case "diverged":
+            return decided or "the cell is not that of the record"
+        case "saved":
+            return decided or "in the journal, not in memory"
+        case _:
+            return decided or (step.record.why if step.record is not None else "")
+
+
+def _saved(step: StepSeen) -> float:
+    if step.done is None or step.done.decision != REPLAYED or step.record is None:
+        return 0.0
+    return (step.record.took_s or 0.0) - (step.done.replay_s or 0.0)
+
+
+def _status_word(moment: Moment, rows: Sequence[StepRow]) -> str:
+    if any(row.state == "dead" for row in rows):
+        return "dead"
+    if moment.open(moment.run):
+        return "running"
+    seen = moment.records.runs.get(moment.run)
+    said = [entry for entry in moment.records.entries if entry.run == moment.run and entry.kind is Kind.RUN]
+    if said and said[-1].status in (Status.OK, Status.FAILED):
+        return "finished" if said[-1].status is Status.OK else "died"
+    last = next((e for e in reversed(moment.records.entries) if e.run == moment.run and e.kind in RECORDS), None)
+    ended_well = last is None or last.status is Status.OK
+    return "finished" if seen is not None and seen.end == RunEnd.CLEAN and ended_well else "died"
+
+
+def _holder(moment: Moment) -> str | None:
+    seen = moment.records.runs.get(moment.run)
+    if seen is None or not moment.open(moment.run):
+        return None
+    return f"pid {seen.start.pid} on {seen.start.host}"
+
+
+def _notes(records: FlowRecords) -> Iterator[str]:
+    if records.untrusted:
+        found = count(len(records.untrusted), "record")
+        yield f"{found} not written with your key: listed, never replayed (KEEL-E050)"

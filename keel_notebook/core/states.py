@@ -1,0 +1,150 @@
+"""The states of a step, as badges and tables show them (FRONTEND.md, Behaviour).
+
+Several may hold at once. ``states`` finds every one that holds, each by itself; ``PRECEDENCE`` says which of them is
+shown, so that no rule has to know of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
+from keel_notebook.core.model import Entry, EntryId, Kind, Status
+from keel_notebook.core.options import StepOptions, find_marker, parse_options
+from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.errors import SettingsError
+
+PRECEDENCE = (
+    "dead",
+    "ambiguous",
+    "failed",
+    "interrupted",
+    "diverged",
+    "stale",
+    "waiting",
+    "sleeping",
+    "running",
+    "saving",
+    "saved",
+    "replayed",
+    "resource",
+    "recorded",
+)
+"""The states of a badge, the one that is shown first (FRONTEND.md, Behaviour)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """From where and when the flow is looked at."""
+
+    records: FlowRecords
+    run: int
+    live: bool
+    unsynced: Collection[EntryId]
+    edited: Collection[str]
+
+    def open(self, run: int) -> bool:
+        """Whether the kernel of a run lives."""
+        seen = self.records.runs.get(run)
+        return (self.live and run == self.run) or (seen is not None and seen.end == RunEnd.OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeen:
+    """All that is known of one step."""
+
+    name: str
+    attempt: Entry | None
+    """The newest attempt or record, unless a replay has overtaken it."""
+    record: Entry | None
+    """The record that holds now."""
+    done: StepDone | None
+    options: StepOptions
+    deaths: int
+    waits: frozenset[Kind]
+    """Kinds of open waits inside the step."""
+    history: tuple[Entry, ...]
+    stale: str = ""
+
+
+def step_options(source: str) -> StepOptions:
+    """The options in a recorded cell's step line; the defaults where there is none that can be read."""
+    marker = find_marker(source)
+    try:
+        return parse_options(marker.line) if marker else StepOptions()
+    except SettingsError:
+        return StepOptions()
+
+
+def states(step: StepSeen, moment: Moment) -> Iterator[str]:
+    """Every state that holds of a step, in no order."""
+    attempt, done = step.attempt, step.done
+    refusal = done.refusal if done is not None and done.decision == REFUSED else ""
+    if refusal == "E032" or (attempt is not None and step.deaths >= step.options.max_attempts):
+        yield "dead"
+    if attempt is not None:
+        yield from _attempt_states(attempt, moment)
+    if unrecorded(step):
+        yield "interrupted"
+    if diverged(step, moment):
+        yield "diverged"
+    if step.stale:
+        yield "stale"
+    if Kind.PROMISE in step.waits:
+        yield "waiting"
+    if Kind.SLEEP in step.waits:
+        yield "sleeping"
+    if step.record is not None:
+        yield from _record_states(step, step.record, moment)
+
+
+def _attempt_states(attempt: Entry, moment: Moment) -> Iterator[str]:
+    match attempt.status:
+        case Status.RUNNING:
+            yield "running" if moment.open(attempt.run) else "interrupted"
+        case Status.INTENT:
+            yield "running" if moment.open(attempt.run) else "ambiguous"
+        case Status.FAILED:
+            yield "failed"
+        case Status.INTERRUPTED:
+            yield "interrupted"
+        case Status.SKIPPED:
+            yield "recorded"
+        case Status.OK:
+            if attempt.entry in moment.unsynced:
+                yield "saving"
+
+
+def _record_states(step: StepSeen, record: Entry, moment: Moment) -> Iterator[str]:
+    yield "recorded"
+    if step.options.always:
+        yield "resource"
+    elif not _in_memory(step, record, moment):
+        yield "saved"
+    elif step.done is not None and step.done.decision == REPLAYED:
+        yield "replayed"
+
+
+def _in_memory(step: StepSeen, record: Entry, moment: Moment) -> bool:
+    if not moment.live:
+        return False
+    if step.done is not None and step.done.decision in (EXECUTED, REPLAYED):
+        return True
+    return record.run == moment.run
+
+
+def unrecorded(step: StepSeen) -> bool:
+    """The body ran to its end in this kernel, and no record came of it (disk full, interrupted while recording)."""
+    done = step.done
+    if done is None or done.decision != EXECUTED or done.entry is not None or done.took_s is None:
+        return False
+    return step.attempt is None or step.attempt.status is Status.RUNNING
+
+
+def diverged(step: StepSeen, moment: Moment) -> bool:
+    """The notebook differs from the record and nothing was done about it: refused, or edited and not run yet."""
+    done = step.done
+    if done is not None and done.decision == REFUSED and (done.differs or done.refusal == "E031"):
+        return True
+    return step.name in moment.edited
