@@ -197,12 +197,12 @@ def _row(step: StepSeen, moment: Moment) -> StepRow:
         replay_s=step.done.replay_s if step.done else None,
         bytes=payload + outputs,
         differs=tuple(dict.fromkeys(parts)),
-        why=_why(state, step),
+        why=_why(state, step, moment),
         not_stored=shown.not_stored if shown else (),
     )
 
 
-def _why(state: str, step: StepSeen) -> str:
+def _why(state: str, step: StepSeen, moment: Moment) -> str:
     attempt, done = step.attempt, step.done
     decided = done.why if done is not None else ""
     match state:
@@ -210,7 +210,7 @@ def _why(state: str, step: StepSeen) -> str:
             return f"the kernel died {count(step.deaths, 'time')} in a row in it"
         case "failed" if attempt is not None and attempt.error is not None:
             return f"failed with {attempt.error.type}"
-        case "interrupted" if unrecorded(step):
+        case "interrupted" if unrecorded(step, moment):
             return decided or "it ran, and was not recorded"
         case "interrupted" if attempt is not None and attempt.status is Status.INTERRUPTED:
             return "it was interrupted"

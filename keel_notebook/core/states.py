@@ -85,7 +85,7 @@ def states(step: StepSeen, moment: Moment) -> Iterator[str]:
         yield "dead"
     if attempt is not None:
         yield from _attempt_states(attempt, moment)
-    if unrecorded(step):
+    if unrecorded(step, moment):
         yield "interrupted"
     if diverged(step, moment):
         yield "diverged"
@@ -134,12 +134,14 @@ def _in_memory(step: StepSeen, record: Entry, moment: Moment) -> bool:
     return record.run == moment.run
 
 
-def unrecorded(step: StepSeen) -> bool:
-    """The body ran to its end in this kernel, and no record came of it (disk full, interrupted while recording)."""
-    done = step.done
+def unrecorded(step: StepSeen, moment: Moment) -> bool:
+    """The body ran in this run, and no record came of it (disk full, interrupted while recording)."""
+    done, attempt = step.done, step.attempt
     if done is None or done.decision != EXECUTED or done.entry is not None or done.took_s is None:
         return False
-    return step.attempt is None or step.attempt.status is Status.RUNNING
+    if attempt is None or attempt.run != moment.run:
+        return True
+    return attempt.status not in (Status.FAILED, Status.INTERRUPTED)
 
 
 def diverged(step: StepSeen, moment: Moment) -> bool:

@@ -1,0 +1,327 @@
+"""Why a step replayed, executed or was refused: one sentence first, then all of it (DESIGN 3.1, ``%keel why``).
+
+Pure: what was recorded stands against what the step is now, part by part. Values appear only as the previews that
+were written when the step was recorded.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from keel_notebook.core.decide import Difference, Part, same, shown
+from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
+from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
+from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
+from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.sources import code_diff, same_code
+from keel_notebook.core.units import count, duration, size
+from keel_notebook.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """One part that differs, with the cell that made the new value."""
+
+    part: str
+    name: str
+    recorded: str
+    current: str
+    detail: str
+    producer: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputPair:
+    """One input, recorded and current. ``same`` is None where only one side is known."""
+
+    name: str
+    recorded: str
+    current: str
+    same: bool | None
+    weak: bool
+    producer: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSeen:
+    """One attempt of the step."""
+
+    entry: str
+    run: int
+    attempt: int
+    end: str
+    """An entry status; or how the kernel of an attempt that never ended did: ``died``, ``vanished``, ``stopped``."""
+    started_at: float
+    took_s: float | None
+    memory: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyReport:
+    """The whole answer. ``sentence`` alone is enough most of the time."""
+
+    step: str
+    sentence: str
+    decision: str | None
+    record: str | None
+    """The entry on the recorded side."""
+    differs: tuple[Differs, ...]
+    inputs: tuple[InputPair, ...]
+    diff: tuple[str, ...]
+    """Unified diff of the cell, recorded against current."""
+    format_only: bool
+    """The text differs and the code does not."""
+    attempts: tuple[AttemptSeen, ...]
+    deaths: int
+    not_stored: tuple[NotStored, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+
+def utc(at: float) -> str:
+    """A time as text where nobody says how people here write it."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """What stands against what."""
+
+    done: StepDone | None
+    base: Entry | None
+    """The record on the recorded side."""
+    attempt: Entry | None
+    """The newest attempt; of this run if it made one."""
+    run: int
+
+
+def why(
+    step: str,
+    records: FlowRecords,
+    done: Mapping[str, StepDone],
+    *,
+    run: int | None = None,
+    when: Callable[[float], str] = utc,
+) -> WhyReport:
+    """Why a step did what it did in a run.
+
+    Args:
+        step: its name.
+        records: the flow's entries and runs.
+        done: what this kernel did with each step; empty on the command line.
+        run: the run that is asked about; by default the newest one.
+        when: writes a time for people.
+
+    Raises SettingsError (E001) where no step has this name.
+    """
+    entries = [entry for entry in records.entries if entry.step == step]
+    seen_runs = [*records.runs, *(entry.run for entry in records.entries)]
+    looked_at = max(seen_runs, default=0) if run is None else run
+    decided = done.get(step) or done_in(entries, looked_at).get(step)
+    if decided is None and not any(entry.kind in RECORDS for entry in entries):
+        raise _unknown(step, records, done)
+    sides = _sides(entries, decided, looked_at)
+    deaths, memory = _deaths(records, step, sides.attempt)
+    return WhyReport(
+        step=step,
+        sentence=_sentence(step, sides, records, when),
+        decision=decided.decision if decided else None,
+        record=sides.base.entry if sides.base else None,
+        differs=tuple(_differs(sides)),
+        inputs=tuple(_inputs(sides)),
+        **_code(sides),
+        attempts=tuple(_attempts(entries, records)),
+        deaths=deaths,
+        not_stored=_lost(sides),
+        notes=tuple(_notes(sides, records, deaths, memory)),
+    )
+
+
+def _unknown(step: str, records: FlowRecords, done: Mapping[str, StepDone]) -> SettingsError:
+    known = sorted({entry.step for entry in records.entries if entry.kind in RECORDS} | done.keys())
+    near = difflib.get_close_matches(step, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else "known: " + (", ".join(known[:20]) or "none yet")
+    return SettingsError(where=step, detail=f"no step has this name; {hint}")
+
+
+def _sides(entries: Sequence[Entry], done: StepDone | None, run: int) -> _Sides:
+    attempts = [entry for entry in entries if entry.kind in RECORDS]
+    newest = next((e for e in reversed(attempts) if done is None or e.run == run), attempts[-1] if attempts else None)
+    whole = [entry for entry in attempts if entry.status is Status.OK]
+    if done is not None and done.decision == REPLAYED:
+        base = next((entry for entry in whole if entry.entry == done.entry), whole[-1] if whole else None)
+    elif done is not None and done.decision == EXECUTED:
+        base = next((entry for entry in reversed(whole) if entry is not newest), None)
+    else:
+        base = whole[-1] if whole else None
+    return _Sides(done, base, newest, run)
+
+
+def _current(sides: _Sides) -> tuple[str, tuple[Input, ...]]:
+    """The cell's text and inputs on the current side; empty where the step has not been met."""
+    done = sides.done
+    if done is None or done.decision == REPLAYED:
+        return (done.source if done else ""), (done.current_inputs if done else ())
+    if done.decision == EXECUTED and sides.attempt is not None and not done.source:
+        return sides.attempt.source, sides.attempt.inputs
+    return done.source, done.current_inputs
+
+
+def _sentence(step: str, sides: _Sides, records: FlowRecords, when: Callable[[float], str]) -> str:
+    done, base = sides.done, sides.base
+    of = f"run {base.run}, {when(base.ended_at or base.started_at)}" if base is not None else "no run"
+    match done.decision if done else None:
+        case None:
+            return f"{step} {_not_met(sides, records)}" + (f"; its record is of {of}" if base else "")
+        case "replayed":
+            return f"{step} replayed: code and inputs are those of {of}"
+        case "refused":
+            assert done is not None
+            code = f" (KEEL-{done.refusal})" if done.refusal else ""
+            return f"{step} was refused: {_reasons(sides)}{code}"
+        case "skipped":
+            return f"{step} was skipped: {_reasons(sides)}"
+        case _:
+            return f"{step} {_executed(sides)}: {_reasons(sides)}"
+
+
+def _not_met(sides: _Sides, records: FlowRecords) -> str:
+    attempt = sides.attempt
+    if attempt is None or attempt.status is Status.OK:
+        return f"has not run in run {sides.run}"
+    if attempt.status is Status.RUNNING:
+        return {"running": "is running in another kernel"}.get(
+            _end(attempt, records), "did not end: its kernel went away"
+        )
+    return f"{_executed(sides)} in run {attempt.run}"
+
+
+def _executed(sides: _Sides) -> str:
+    attempt = sides.attempt
+    match attempt.status if attempt else None:
+        case Status.FAILED if attempt is not None and attempt.error is not None:
+            return f"executed and failed with {attempt.error.type}"
+        case Status.FAILED:
+            return "executed and failed"
+        case Status.INTERRUPTED:
+            return "executed and was interrupted"
+        case Status.RUNNING if sides.done is None or sides.done.took_s is None:
+            return "executes"
+        case _:
+            return "executed"
+
+
+def _reasons(sides: _Sides) -> str:
+    done = sides.done
+    assert done is not None
+    if not done.differs:
+        return done.why or "no reason was kept"
+    makers = {item.name: item.producer for item in _current(sides)[1]}
+    return "; ".join(_reason(item, makers.get(item.name, "")) for item in done.differs)
+
+
+def _reason(item: Difference, producer: str) -> str:
+    return f"{item} (made by {producer})" if producer and item.part is Part.INPUT else str(item)
+
+
+def _differs(sides: _Sides) -> Iterator[Differs]:
+    makers = {item.name: item.producer for item in _current(sides)[1]}
+    for item in sides.done.differs if sides.done else ():
+        yield Differs(str(item.part), item.name, item.recorded, item.current, item.detail, makers.get(item.name, ""))
+
+
+def _inputs(sides: _Sides) -> Iterator[InputPair]:
+    before = {item.name: item for item in sides.base.inputs} if sides.base else {}
+    after = {item.name: item for item in _current(sides)[1]}
+    if sides.done is not None and sides.done.decision == REPLAYED and not after:
+        after = before  # a replay is decided by their equality
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        yield InputPair(
+            name=name,
+            recorded=shown(old) if old else "",
+            current=shown(new) if new else "",
+            same=same(old.digest, new.digest) if old and new else None,
+            weak=any(item.weak for item in (old, new) if item is not None),
+            producer=(new or old or Input(name, None)).producer,
+        )
+
+
+def _code(sides: _Sides) -> dict[str, Any]:
+    current, _ = _current(sides)
+    if sides.base is None or not current or not sides.base.source:
+        return {"diff": (), "format_only": False}
+    diff = code_diff(sides.base.source, current)
+    return {"diff": diff, "format_only": bool(diff) and same_code(sides.base.source, current)}
+
+
+def _attempts(entries: Sequence[Entry], records: FlowRecords) -> Iterator[AttemptSeen]:
+    for entry in reversed(entries):
+        if entry.kind not in RECORDS:
+            continue
+        yield AttemptSeen(
+            entry=entry.entry,
+            run=entry.run,
+            attempt=entry.attempt,
+            end=_end(entry, records),
+            started_at=entry.started_at,
+            took_s=entry.took_s,
+            memory=entry.rss_peak,
+            error=entry.error.type if entry.error else "",
+        )
+
+
+def _end(entry: Entry, records: FlowRecords) -> str:
+    if entry.kind is not Kind.STEP:
+        return str(entry.kind)
+    if entry.status is not Status.RUNNING:
+        return str(entry.status)
+    seen = records.runs.get(entry.run)
+    match seen.end if seen else None:
+        case RunEnd.OPEN | None:
+            return "running"
+        case RunEnd.DIED:
+            return "died"
+        case RunEnd.VANISHED:
+            return "vanished"
+        case _:
+            return "stopped"
+
+
+def _deaths(records: FlowRecords, step: str, attempt: Entry | None) -> tuple[int, int]:
+    if attempt is None:
+        return 0, 0
+    known = recorded(records, step, fingerprint_of(attempt))
+    return known.deaths, known.memory
+
+
+def _lost(sides: _Sides) -> tuple[NotStored, ...]:
+    entry = sides.base
+    if sides.done is not None and sides.done.decision == EXECUTED and sides.attempt is not None:
+        entry = sides.attempt
+    return entry.not_stored if entry is not None else ()
+
+
+def _notes(sides: _Sides, records: FlowRecords, deaths: int, memory: int) -> Iterator[str]:
+    base = sides.base
+    if deaths:
+        seen = f"; memory last seen {size(memory)}" if memory else ""
+        yield f"its kernel died {count(deaths, 'time')} in a row in it{seen}"
+    if base is not None and base.entry in records.untrusted:
+        yield "its record was not written with your key (KEEL-E050)"
+    if base is not None and base.kind is Kind.ACCEPT:
+        yield "its record was accepted by a person, not made by running this code"
+    if base is not None and base.kind is Kind.ADOPT:
+        yield "its record was adopted: the cell ran before keel was there"
+    if base is not None and isinstance(saw := base.ambient.get("saw"), (list, tuple)) and saw:
+        yield f"it reached outside ({', '.join(map(str, saw))}): older records of it are not replayed unasked"
+    if sides.done is not None and sides.done.decision == REPLAYED and base is not None:
+        yield f"it took {duration(base.took_s)} when it was executed and {duration(sides.done.replay_s)} to put back"
