@@ -222,22 +222,34 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Execute(1, "a resource: executed in every run (--always)")
     newest_ok = next((entry for entry in recorded.entries if entry.status is Status.OK), None)
     valid = None if facts.rerun else _first_valid(facts, recorded.entries, newest_ok, now)
-    if valid is not None and valid.entry not in recorded.untrusted:
+    if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid):
         return Replay(valid, "code and inputs are those of the record")
     if recorded.untrusted and not facts.rerun:
         return Refuse("E050", "its records were written by somebody else")
     if policy.mode is Mode.REPLAY:
-        return Refuse("E031", _missing(facts, newest_ok, now))
+        return Refuse("E031", _not_replayable(facts, valid, newest_ok, now))
     if recorded.deaths >= policy.max_attempts:
         return Refuse("E032", f"the kernel died {recorded.deaths} times in a row in this step")
     attempt = recorded.tries + 1
     if facts.rerun:
         return Execute(attempt, "a rerun was asked for")
+    if valid is not None:
+        return Execute(attempt, f"{lacking(valid)} could not be stored")
+    stops = policy.on_divergence is Response.FAIL
+    if newest_ok is not None and (stops or not recorded.tries):
+        return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
     if recorded.tries:
         return Execute(attempt, f"its kernel went away while it ran; this is attempt {attempt}")
-    if newest_ok is None:
-        return Execute(attempt, _first_time(recorded.entries))
-    return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
+    return Execute(attempt, _first_time(recorded.entries))
+
+
+RESULT = "_"
+"""The name under which the value of the last expression is kept; a record may lack it."""
+
+
+def lacking(entry: Entry) -> str:
+    """The names that the step made and the record does not hold, with their types; empty if it holds all."""
+    return ", ".join(f"{item.name} ({item.type})" for item in entry.not_stored if item.name != RESULT)
 
 
 def _first_valid(facts: Facts, usable: Sequence[Entry], newest_ok: Entry | None, now: float) -> Entry | None:
@@ -250,10 +262,14 @@ def _first_valid(facts: Facts, usable: Sequence[Entry], newest_ok: Entry | None,
     return None
 
 
-def _missing(facts: Facts, newest_ok: Entry | None, now: float) -> str:
+def _not_replayable(facts: Facts, valid: Entry | None, newest_ok: Entry | None, now: float) -> str:
+    if facts.rerun:
+        return "a rerun was asked for and the mode is replay"
+    if valid is not None:
+        return f"{lacking(valid)} could not be stored and the mode is replay"
     if newest_ok is None:
         return "there is no record of it and the mode is replay"
-    return "; ".join(map(str, differences(facts, newest_ok, now=now))) or "a rerun was asked for and the mode is replay"
+    return "; ".join(map(str, differences(facts, newest_ok, now=now)))
 
 
 def _first_time(entries: Sequence[Entry]) -> str:
