@@ -63,6 +63,12 @@ class SettingsError(KeelError):
     code = "E001"
 
 
+class UnknownNameError(KeelError):
+    """A step, flow, entry or code that is not known (E002). ``what`` names the kind, ``hint`` starts with "; "."""
+
+    code = "E002"
+
+
 class NotYetError(KeelError):
     """An option that parses but whose meaning this version does not have (E005)."""
 

@@ -17,6 +17,7 @@ from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.sources import Names, body, names_in, same_code
+from keel_notebook.core.states import root_of
 from keel_notebook.core.units import count
 from keel_notebook.errors import KeelError
 
@@ -230,7 +231,7 @@ def _step(cell: PlannedCell, code: str, walk: _Walk) -> tuple[Action, str, Entry
 
 def _usable(mine: FlowRecords, step: str) -> Sequence[Entry]:
     attempts = [entry for entry in mine.entries if entry.kind in RECORDS]
-    return recorded(mine, step, fingerprint_of(attempts[-1])).entries if attempts else ()
+    return recorded(mine, step, fingerprint_of(attempts[-1]), root=root_of(attempts[-1])).entries if attempts else ()
 
 
 def _same(ended: Sequence[Entry], newest: Entry | None, source: str) -> Entry | None:
@@ -273,7 +274,7 @@ def _without_record(
     attempts = [entry for entry in mine.entries if entry.kind in RECORDS]
     last = attempts[-1] if attempts else None
     if last is not None and same_code(last.source, cell.source):
-        deaths = recorded(mine, cell.step, fingerprint_of(last)).deaths
+        deaths = recorded(mine, cell.step, fingerprint_of(last), root=root_of(last)).deaths
         if deaths >= options.max_attempts:
             return Action.REFUSED, f"the kernel died {count(deaths, 'time')} in a row in it (KEEL-E032)"
         if last.status is not Status.OK:

@@ -16,7 +16,7 @@ from keel_notebook.core.lifecycle import FORGET, RECORDS, fingerprint_of, newest
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.stale import stale_reasons
-from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, diverged, states, step_options, unrecorded
+from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, diverged, root_of, states, step_options, unrecorded
 from keel_notebook.core.units import count
 
 __all__ = ["PRECEDENCE", "StatusReport", "StepDone", "StepRow", "decision_entry", "done_in", "status"]
@@ -132,7 +132,7 @@ def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]
     record = newest_ok(alone, name)
     deaths = 0
     if attempt is not None:
-        deaths = recorded(alone, name, fingerprint_of(attempt)).deaths
+        deaths = recorded(alone, name, fingerprint_of(attempt), root=root_of(attempt)).deaths
         if done is not None and done.decision == REPLAYED:
             record = next((e for e in kept if e.entry == done.entry), record)
             attempt = None

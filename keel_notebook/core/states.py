@@ -77,6 +77,11 @@ def step_options(source: str) -> StepOptions:
         return StepOptions()
 
 
+def root_of(entry: Entry) -> str:
+    """What separates the notebooks of a folder where nobody tells which one runs: deaths count under it."""
+    return str(entry.ambient.get("root", ""))
+
+
 def states(step: StepSeen, moment: Moment) -> Iterator[str]:
     """Every state that holds of a step, in no order."""
     attempt, done = step.attempt, step.done

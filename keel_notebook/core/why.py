@@ -7,7 +7,7 @@ were written when the step was recorded.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +18,9 @@ from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.sources import code_diff, same_code
-from keel_notebook.core.units import count, duration, size
-from keel_notebook.errors import SettingsError
+from keel_notebook.core.states import root_of
+from keel_notebook.core.units import count, duration, middle, one_line, size
+from keel_notebook.errors import UnknownNameError
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def why(
         run: the run that is asked about; by default the newest one.
         when: writes a time for people.
 
-    Raises SettingsError (E001) where no step has this name.
+    Raises UnknownNameError (E002) where no step has this name.
     """
     entries = [entry for entry in records.entries if entry.step == step]
     seen_runs = [*records.runs, *(entry.run for entry in records.entries)]
@@ -145,11 +146,18 @@ def why(
     )
 
 
-def _unknown(step: str, records: FlowRecords, done: Mapping[str, StepDone]) -> SettingsError:
-    known = sorted({entry.step for entry in records.entries if entry.kind in RECORDS} | done.keys())
-    near = difflib.get_close_matches(step, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else "known: " + (", ".join(known[:20]) or "none yet")
-    return SettingsError(where=step, detail=f"no step has this name; {hint}")
+def _unknown(step: str, records: FlowRecords, done: Mapping[str, StepDone]) -> UnknownNameError:
+    known = {entry.step for entry in records.entries if entry.kind in RECORDS} | done.keys()
+    return UnknownNameError(what="step", name=one_line(step), hint=hint(step, known))
+
+
+def hint(name: str, known: Collection[str]) -> str:
+    """What may have been meant, to be put behind "... is not known here"."""
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"; did you mean {one_line(near[0])}?"
+    listed = ", ".join(one_line(middle(word, 40)) for word in sorted(known)[:20])
+    return f"; known: {listed}" if listed else "; nothing is recorded yet"
 
 
 def _sides(entries: Sequence[Entry], done: StepDone | None, run: int) -> _Sides:
@@ -299,7 +307,7 @@ def _end(entry: Entry, records: FlowRecords) -> str:
 def _deaths(records: FlowRecords, step: str, attempt: Entry | None) -> tuple[int, int]:
     if attempt is None:
         return 0, 0
-    known = recorded(records, step, fingerprint_of(attempt))
+    known = recorded(records, step, fingerprint_of(attempt), root=root_of(attempt))
     return known.deaths, known.memory
 
 
