@@ -128,6 +128,8 @@ def _steps(moment: Moment, decided: Mapping[str, StepDone], order: Sequence[str]
 def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]) -> StepSeen:
     alone = replace(moment.records, entries=entries)
     kept = [entry for entry in entries if entry.kind in RECORDS or entry.kind is Kind.RETIRE]
+    if kept and kept[-1].key == FORGET:
+        done = None  # whatever it came to, a person wanted it forgotten
     attempt = _newest_attempt(kept)
     record = newest_ok(alone, name)
     deaths = 0
