@@ -1,0 +1,57 @@
+# The commands of this repository; `make` alone lists them. Each sets up what is missing in .venv first.
+BIN    := .venv/bin
+# One stamp per state of the two files that say what .venv holds: while they stay as they are, setup costs nothing.
+READY  := .venv/ready-$(shell cat pyproject.toml scripts/setup | cksum | tr -d ' \t')
+PYTEST := $(BIN)/python -m pytest
+as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lab lint test examples picture wheel chromium clean
+
+help:  ## list the commands
+	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## create .venv and install everything (all others do it when needed)
+
+$(READY):
+	@scripts/setup
+	@rm -f .venv/ready-* && touch $@
+
+demo: $(READY)  ## kill a real notebook in the middle of a step, Run All, see that everything is back
+	@$(BIN)/python scripts/demo.py
+
+lab: $(READY)  ## open the examples in JupyterLab
+	@$(BIN)/python -m jupyterlab $(as_root) --ServerApp.root_dir=examples
+
+lint: $(READY) | build  ## style, types, directions of import
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary && $(BIN)/mypy --no-error-summary scripts
+	@$(BIN)/lint-imports >build/lint-imports.txt 2>&1 || { cat build/lint-imports.txt; exit 1; }
+
+test: lint  ## every test; ARGS='-k name' narrows it
+	@# What measures time runs first, with nothing beside it; pytest's 5 says that ARGS left nothing of it.
+	@$(PYTEST) -q -m alone $(ARGS) || [ $$? -eq 5 ]
+	@# By file: the tests of a file share its kernels.
+	@$(PYTEST) -n 2 --dist loadfile -m 'not alone' $(ARGS)
+
+examples: $(READY)  ## execute the examples again and keep their outputs
+	@$(BIN)/python scripts/refresh_examples.py
+
+picture: $(READY)  ## draw docs/img/demo.svg from a real run of the demo
+	@$(BIN)/python scripts/picture.py
+
+wheel: $(READY) | build  ## build the wheel into dist/
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . >build/wheel.txt || { cat build/wheel.txt; exit 1; }
+	@ls dist/*.whl
+
+build:
+	@mkdir -p $@
+
+chromium:  ## a browser for the browser tests, from Debian's packages
+	@command -v chromium >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] || { echo "chromium is missing: sudo apt-get install chromium" >&2; exit 1; }; \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; }
+
+clean:  ## remove what was built and what runs left, not .venv
+	@rm -rf build dist examples/.keel examples/bill.csv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
