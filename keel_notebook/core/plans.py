@@ -96,6 +96,15 @@ def planned_cell(index: int, source: str, *, cell_id: str = "") -> PlannedCell:
     return PlannedCell(index, source, name or cell_id, marker)
 
 
+def notebook_cells(notebook: Mapping[str, Any]) -> tuple[PlannedCell, ...]:
+    """The code cells of a parsed notebook file (nbformat 4), from the top."""
+    code = [cell for cell in notebook.get("cells", ()) if cell.get("cell_type") == "code"]
+    return tuple(
+        planned_cell(index, "".join(cell.get("source", "")), cell_id=cell.get("id", ""))
+        for index, cell in enumerate(code, 1)
+    )
+
+
 @dataclass(slots=True)
 class _Walk:
     """Going down the notebook: which names may hold other values than the records say, and why."""

@@ -7,7 +7,6 @@ that a cell calls.
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -41,6 +40,8 @@ def same_code(recorded: str, current: str) -> bool:
 
 def code_diff(recorded: str, current: str) -> tuple[str, ...]:
     """The lines of a unified diff, recorded against current; empty where the text is the same."""
+    import difflib  # noqa: PLC0415 - a kernel that loads keel never needs it
+
     before, after = recorded.splitlines(), current.splitlines()
     return tuple(difflib.unified_diff(before, after, "recorded", "current", lineterm="", n=3))
 

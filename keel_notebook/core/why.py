@@ -6,7 +6,6 @@ were written when the step was recorded.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -141,7 +140,7 @@ def why(
         **_code(sides),
         attempts=tuple(_attempts(entries, records)),
         deaths=deaths,
-        not_stored=_lost(sides),
+        not_stored=held.not_stored if (held := _holds(sides)) else (),
         notes=tuple(_notes(sides, records, deaths, memory)),
     )
 
@@ -153,6 +152,8 @@ def _unknown(step: str, records: FlowRecords, done: Mapping[str, StepDone]) -> U
 
 def hint(name: str, known: Collection[str]) -> str:
     """What may have been meant, to be put behind "... is not known here"."""
+    import difflib  # noqa: PLC0415 - a kernel that loads keel never needs it
+
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         return f"; did you mean {one_line(near[0])}?"
@@ -311,25 +312,27 @@ def _deaths(records: FlowRecords, step: str, attempt: Entry | None) -> tuple[int
     return known.deaths, known.memory
 
 
-def _lost(sides: _Sides) -> tuple[NotStored, ...]:
-    entry = sides.base
+def _holds(sides: _Sides) -> Entry | None:
+    """The record that holds after this run."""
     if sides.done is not None and sides.done.decision == EXECUTED and sides.attempt is not None:
-        entry = sides.attempt
-    return entry.not_stored if entry is not None else ()
+        return sides.attempt
+    return sides.base
 
 
 def _notes(sides: _Sides, records: FlowRecords, deaths: int, memory: int) -> Iterator[str]:
-    base = sides.base
     if deaths:
         seen = f"; memory last seen {size(memory)}" if memory else ""
         yield f"its kernel died {count(deaths, 'time')} in a row in it{seen}"
-    if base is not None and base.entry in records.untrusted:
+    record = _holds(sides)
+    if record is None:
+        return
+    if record.entry in records.untrusted:
         yield "its record was not written with your key (KEEL-E050)"
-    if base is not None and base.kind is Kind.ACCEPT:
+    if record.kind is Kind.ACCEPT:
         yield "its record was accepted by a person, not made by running this code"
-    if base is not None and base.kind is Kind.ADOPT:
+    if record.kind is Kind.ADOPT:
         yield "its record was adopted: the cell ran before keel was there"
-    if base is not None and isinstance(saw := base.ambient.get("saw"), (list, tuple)) and saw:
-        yield f"it reached outside ({', '.join(map(str, saw))}): older records of it are not replayed unasked"
-    if sides.done is not None and sides.done.decision == REPLAYED and base is not None:
-        yield f"it took {duration(base.took_s)} when it was executed and {duration(sides.done.replay_s)} to put back"
+    if isinstance(saw := record.ambient.get("saw"), (list, tuple)) and saw:
+        yield f"it reached out ({', '.join(map(str, saw))}): older records of it are not replayed unasked"
+    if sides.done is not None and sides.done.decision == REPLAYED:
+        yield f"it took {duration(record.took_s)} when it was executed and {duration(sides.done.replay_s)} to put back"

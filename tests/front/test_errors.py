@@ -1,0 +1,96 @@
+"""Every error has a code, and every code its texts (K45); no message holds a value (Z30)."""
+
+import pickle
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+from keel_notebook import errors
+from keel_notebook.errors import KeelError, UnknownNameError, catalogue
+from keel_notebook.front.explain import errors_page, explained, raised_here
+
+PINNED = [
+    *("E001", "E002", "E003", "E004", "E005", "E010", "E011", "E012", "E013", "E014", "E015", "E016", "E020"),
+    *("E030", "E031", "E032", "E033", "E040", "E050", "E051", "E052", "E053", "E054", "E060", "E061"),
+    *("E070", "E071", "E080"),
+]
+CLASSES = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, KeelError)]
+PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
+
+
+def fields(text):
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_k45_the_catalogue_has_the_pinned_codes_in_order():
+    assert list(catalogue()) == PINNED
+
+
+@pytest.mark.parametrize("code", PINNED)
+def test_k45_every_code_has_four_texts(code):
+    texts = catalogue()[code]
+    assert list(texts) == ["title", "what", "why", "next"]
+    assert all(text and text == text.strip() and "\n" not in text for text in texts.values())
+    assert not fields(texts["title"]), "the title is the same in every case"
+    assert texts["why"].endswith(".")
+    assert texts["next"].endswith(".")
+
+
+def test_k45_every_subclass_says_which_code_it_is():
+    own = {cls.__name__: cls.code for cls in CLASSES if cls is not KeelError}
+    assert set(own.values()) <= set(PINNED)
+    assert len(set(own.values())) == len(own), "one class per code"
+    assert all("code" in vars(cls) for cls in CLASSES)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_z30_only_facts_that_a_text_names_are_rendered(cls):
+    named = set().union(*(fields(text) for text in catalogue()[cls.code].values()))
+    told = {name: f"fact-{name}" for name in named}
+    hidden = {"value": "CANARY", "payload": b"CANARY", "args": ["CANARY"], "repr": "CANARY", "token": "CANARY"}
+    error = cls(**told, **{name: value for name, value in hidden.items() if name not in named})
+    error.__cause__ = ValueError("CANARY")
+    for shown in (str(error), error.report(), "\n".join(error._render_traceback_())):
+        assert "CANARY" not in shown
+        assert "{" not in shown
+    assert all(f"fact-{name}" in error.report() for name in named)
+    assert str(error).startswith(f"KEEL-{cls.code}: ")
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_facts_that_nobody_gave_are_marked_and_break_nothing(cls):
+    assert "{" not in cls().report()
+    assert str(pickle.loads(pickle.dumps(cls(step="fit")))) == str(cls(step="fit"))
+
+
+def test_no_text_names_a_field_for_a_value():
+    every = set().union(*(fields(text) for texts in catalogue().values() for text in texts.values()))
+    assert not every & {"value", "payload", "args", "repr", "token", "content", "result"}
+
+
+def test_every_code_is_in_the_docs_as_errors_json_has_it():
+    assert PAGE.read_text("utf-8") == errors_page(), "python -m keel_notebook.front.explain > docs/errors.md"
+    assert re.findall(r"^## KEEL-(E\d{3})", PAGE.read_text("utf-8"), re.MULTILINE) == PINNED
+
+
+def test_the_docs_say_which_codes_are_reserved():
+    assert errors_page().count("the code is reserved") == len(PINNED) - len(raised_here())
+
+
+@pytest.mark.parametrize("written", ["E031", "e031", "KEEL-E031", "keel-e031", " E031 "])
+def test_a_code_may_be_written_in_any_way(written):
+    assert explained(written).code == "E031"
+
+
+@pytest.mark.parametrize("written", ["E999", "31", "", "E0311", "XE031", "KEEL-"])
+def test_an_unknown_code_lists_the_known_ones(written):
+    with pytest.raises(UnknownNameError, match="known: E001, "):
+        explained(written)
+
+
+def test_an_explanation_reads_without_facts():
+    found = explained("E032")
+    assert found.what == "step STEP is dead: the kernel died DEATHS times in a row while it ran"
+    assert "{" not in str(found)
