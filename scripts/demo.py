@@ -168,10 +168,8 @@ def main(console: Console | None = None) -> int:
     console.print(f"\n[bold]keel-notebook[/]: examples/{NOTEBOOK} in real kernels\n")
     outcome = play(console)
     show(console, outcome)
-    console.print(
-        "\n  See it in JupyterLab: [bold]make lab[/], open clean_and_model.ipynb, Run All. While `evaluate` runs,"
-    )
-    console.print("  restart the kernel (or `kill -9` it); Run All.\n")
+    console.print("\n  See it in JupyterLab: [bold]make lab[/], open clean_and_model.ipynb, Run All.")
+    console.print("  While `evaluate` runs, restart the kernel (or `kill -9` it); Run All again.\n")
     return 1 if outcome.wrong else 0
 
 
