@@ -1,0 +1,239 @@
+"""What a person or a bug report needs to know about this installation and this journal (``keel doctor``).
+
+Looks, and changes nothing. Every finding says what it is, whether it is well, and what to do where it is not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from keel_notebook.core.ports import RunEnd, RunSeen
+from keel_notebook.core.units import count, size
+from keel_notebook.errors import KeelError
+from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
+from keel_notebook.journal.damage import cloud_folder, troubles
+from keel_notebook.journal.drives import drive_kind, is_local
+from keel_notebook.journal.liveness import NO_LOCKS
+
+NEEDED = (
+    "ipykernel",
+    "ipywidgets",
+    "duckdb",
+    "msgpack",
+    "traitlets",
+    "cloudpickle",
+    "blake3",
+    "psutil",
+    "click",
+    "rich",
+)
+"""What keel does not work without."""
+
+NEIGHBOURS = ("IPython", "jupyterlab", "notebook", "jupyter_client", "numpy", "pandas", "pyarrow", "polars", "torch")
+"""What keel works with where it is there: named in a report, never asked for."""
+
+LEAST_ROOM = 0.05
+"""The part of a disk that keel leaves free (DESIGN 7, Size)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. ``level`` is ``ok``, ``warn`` or ``bad``."""
+
+    topic: str
+    level: str
+    said: str
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """All findings, in the order in which they were made."""
+
+    journal: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is bad."""
+        return all(finding.level != "bad" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings as plain values."""
+        return {"journal": self.journal, "well": self.well, "findings": [asdict(item) for item in self.findings]}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a reader found in the journal; ``trouble`` says why it found nothing."""
+
+    runs: Sequence[RunSeen] = ()
+    flows: int = 0
+    sizes: Sequence[tuple[str, int]] = ()
+    trouble: KeelError | None = None
+
+
+def examine(journal: Path, *, key: Path, seen: Seen | None) -> DoctorReport:
+    """Look at everything.
+
+    Args:
+        journal: the journal's folder; it need not be there.
+        key: the file with the owner's key.
+        seen: what is in the journal; None where there is none.
+    """
+    return DoctorReport(
+        str(journal),
+        (*_versions(), *_place(journal), *_contents(journal, seen), *_key(key)),
+    )
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("keel", "ok", f"keel-notebook {_version('keel-notebook') or 'from a checkout'}")
+    yield Finding("python", "ok", f"{platform.python_implementation()} {platform.python_version()} at {sys.executable}")
+    yield Finding("system", "ok", f"{platform.system()} {platform.release()} {platform.machine()}")
+    missing = [name for name in NEEDED if _version(name) is None]
+    if missing:
+        line = f"{sys.executable} -m pip install {' '.join(missing)}"
+        yield Finding("packages", "bad", f"missing: {', '.join(missing)}", line)
+    found = [f"{name} {version}" for name in (*NEEDED, *NEIGHBOURS) if (version := _version(name)) is not None]
+    yield Finding("packages", "ok", ", ".join(found))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _place(journal: Path) -> Iterator[Finding]:
+    there = journal.is_dir()
+    where = _nearest(journal)
+    yield Finding("journal", "ok", f"{journal}" if there else f"{journal} is not there yet: nothing was recorded")
+    kind = drive_kind(str(where)) or "unknown"
+    if is_local(str(where)):
+        yield Finding("drive", "ok", f"{kind}, on this machine")
+    else:
+        yield Finding(
+            "drive", "warn", f"{kind}: not known to be on this machine; payloads are checked when they are read"
+        )
+    if not there and (service := cloud_folder(str(journal))) is not None:
+        yield Finding("drive", "warn", f"{service} synchronises this folder", "Choose another: `%keel journal PATH`.")
+    yield from _room(where)
+    yield _writing(where)
+    if there:
+        yield from _open_to_others(journal)
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that is there."""
+    return next(place for place in (path, *path.parents) if place.is_dir())
+
+
+def _room(where: Path) -> Iterator[Finding]:
+    disk = shutil.disk_usage(where)
+    said = f"{size(disk.free)} free of {size(disk.total)}"
+    if disk.total and disk.free / disk.total < LEAST_ROOM:
+        yield Finding("room", "bad", f"{said}: keel leaves the last 5 % alone", "Free some room, or move the journal.")
+    else:
+        yield Finding("room", "ok", said)
+
+
+def _writing(where: Path) -> Finding:
+    """Whether a kernel could write here, and whether the drive has locks."""
+    try:
+        with tempfile.TemporaryFile(dir=where) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return Finding("locks", "warn", "the drive has no locks: whether a kernel lives is told by its pid instead")
+        reason = error.strerror or type(error).__name__
+        return Finding(
+            "writing", "bad", f"nothing can be written to {where}: {reason}", "Choose another folder: KEEL_JOURNAL."
+        )
+    return Finding("locks", "ok", "files can be written and locked")
+
+
+def _open_to_others(journal: Path) -> Iterator[Finding]:
+    mode = stat.S_IMODE(journal.stat().st_mode)
+    if mode & 0o077:
+        yield Finding("access", "warn", f"others may look into the journal (mode {mode:o})", f"chmod 700 {journal}")
+
+
+def _contents(journal: Path, seen: Seen | None) -> Iterator[Finding]:
+    if journal.is_dir():
+        try:
+            yield from (Finding("damage", "warn", line) for line in troubles(journal))
+        except OSError as error:
+            yield Finding("damage", "bad", f"the notes on damage cannot be read: {error.strerror}")
+    if seen is None:
+        return
+    if seen.trouble is not None:
+        yield Finding("contents", "bad", str(seen.trouble), seen.trouble.report().rsplit("next: ", 1)[-1])
+        return
+    sizes = ", ".join(f"{name} {size(found)}" for name, found in seen.sizes)
+    held = f"{count(seen.flows, 'flow')}, {count(len(seen.runs), 'run')}"
+    yield Finding("contents", "ok", f"{held}; {sizes}" if sizes else held)
+    alive = [run for run in seen.runs if run.end == RunEnd.OPEN]
+    for run in alive:
+        notebook = f", {run.start.notebook}" if run.start.notebook else ""
+        memory = f", memory last seen {size(run.rss_last)}" if run.rss_last else ""
+        yield Finding("kernel", "ok", f"run {run.start.run}: pid {run.start.pid} on {run.start.host}{notebook}{memory}")
+    if not alive:
+        yield Finding("kernel", "ok", "no kernel has this journal open")
+
+
+def _key(key: Path) -> Iterator[Finding]:
+    told = "KEEL_KEY_FILE" if os.environ.get("KEEL_KEY_FILE") else "your configuration folder"
+    try:
+        mode = stat.S_IMODE(key.stat().st_mode)
+    except FileNotFoundError:
+        yield Finding("key", "ok", f"{key} ({told}) is made when the first step is recorded")
+        return
+    except OSError as error:
+        yield Finding("key", "bad", f"{key} cannot be looked at: {error.strerror}", "Name another file: KEEL_KEY_FILE.")
+        return
+    if mode & 0o077:
+        yield Finding("key", "bad", f"others may read your key {key} (mode {mode:o})", f"chmod 600 {key}")
+    else:
+        yield Finding("key", "ok", f"{key} ({told})")
+
+
+class DoctorTable(Page):
+    """What was looked at, how it is, and what to do."""
+
+    def __init__(self, report: DoctorReport) -> None:
+        super().__init__(tuple(_blocks(report)), report)
+
+
+_TONES = {"ok": Tone.GOOD, "warn": Tone.WARN, "bad": Tone.BAD}
+
+
+def _blocks(report: DoctorReport) -> Iterator[Block]:
+    wrong = sum(finding.level == "bad" for finding in report.findings)
+    warned = sum(finding.level == "warn" for finding in report.findings)
+    said = "all is well" if report.well else f"{count(wrong, 'thing')} to put right"
+    if warned:
+        said += f", {count(warned, 'warning')}"
+    yield Line(said, Tone.GOOD if report.well else Tone.BAD)
+    rows = tuple(
+        (
+            Field(finding.topic, Tone.STRONG),
+            Field(finding.level, _TONES[finding.level]),
+            Field(finding.said),
+            Field(finding.next, Tone.STRONG),
+        )
+        for finding in report.findings
+    )
+    yield Table((Column("looked at"), Column("is"), Column("found", limit=1000), Column("do", limit=200)), rows)
