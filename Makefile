@@ -12,6 +12,7 @@ help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## create .venv and install everything (all others do it when needed)
+	@:
 
 $(READY):
 	@scripts/setup
@@ -42,7 +43,7 @@ picture: $(READY)  ## draw docs/img/demo.svg from a real run of the demo
 	@$(BIN)/python scripts/picture.py
 
 wheel: $(READY) | build  ## build the wheel into dist/
-	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . >build/wheel.txt || { cat build/wheel.txt; exit 1; }
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . >build/wheel.txt 2>&1 || { cat build/wheel.txt; exit 1; }
 	@ls dist/*.whl
 
 build:
