@@ -45,8 +45,10 @@ class LiveNotebook:
     def __init__(self, notebook: Path, *, log: Path, **env: str) -> None:
         self.cells = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
         self._manager = KernelManager(kernel_name="python3")
-        # Jupyter Server tells a kernel in this variable which document it belongs to.
-        environment = os.environ | {"JPY_SESSION_NAME": str(notebook)} | env
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KEEL_")}
+        # Jupyter Server tells a kernel in JPY_SESSION_NAME which document it belongs to. An IPYTHONDIR of its own keeps
+        # the start-up files of whoever runs this out of it.
+        environment |= {"JPY_SESSION_NAME": str(notebook), "IPYTHONDIR": str(log.parent / "ipython")} | env
         with log.open("ab") as sink:
             self._manager.start_kernel(cwd=str(notebook.parent), env=environment, stdout=sink, stderr=sink)
         self._client: BlockingKernelClient = self._manager.client()

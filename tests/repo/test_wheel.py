@@ -37,7 +37,9 @@ def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel):
     tops = {name.split("/")[0] for name in names}
     assert tops == {"keel_notebook", next(top for top in tops if top.endswith(".dist-info"))}
     shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "keel_notebook").rglob("*") if path.is_file()}
-    assert {name for name in shipped if "__pycache__" not in name} == {n for n in names if n.startswith("keel_")}
+    assert {name for name in shipped if "__pycache__" not in name} == {
+        n for n in names if n.startswith("keel_notebook/")
+    }
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
