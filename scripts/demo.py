@@ -19,6 +19,7 @@ from typing import Any
 
 from live import CellRun, LiveNotebook
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -123,9 +124,9 @@ def show(console: Console, outcome: Outcome) -> None:
             continue
         then = first.get(run.cell)
         replayed = outcome.decisions.get(run.step) == "replayed"
-        saved = f"{then.seconds - run.seconds:.1f} s" if replayed and then else ""
+        saved = _time(then.seconds - run.seconds) if replayed and then else ""
         table.add_row(run.step, _then(then), _decision(outcome.decisions.get(run.step)), _time(run.seconds), saved)
-    console.print("\n", table, "\n", sep="")
+    console.print(Padding(table, (1, 0, 1, 2)))
 
     steps = [run.step for run in outcome.again if run.step]
     replayed_count = sum(outcome.decisions.get(step) == "replayed" for step in steps)

@@ -92,7 +92,8 @@ class LiveNotebook:
                     on_text(run, message["content"]["text"])
         except KernelDiedError:
             return run
-        run.seconds = time.perf_counter() - began
+        finally:
+            run.seconds = time.perf_counter() - began
         run.finished = not any(output.output_type == "error" for output in run.outputs)
         return run
 
