@@ -160,7 +160,7 @@ class _Rewrite:
     most: int | None = None  # None: may reach everywhere, or changes the colour of what follows
 
     def covers(self, older: _Rewrite) -> bool:
-        return older.most is not None and self.units >= older.units and self.least >= older.most
+        return self.text != "" and older.most is not None and self.units >= older.units and self.least >= older.most
 
 
 def _rewrite(text: str, before: int, after: int) -> _Rewrite:
@@ -213,7 +213,8 @@ class _RawRow:
         self._top += first
         done = [self._wrap()]
         for part in more:
-            self._under, self._colour = self._visible(), self.colour()
+            if self._top or not self._under:
+                self._under, self._colour = self._visible(), self.colour()
             while sum(len(rewrite.text) + 1 for rewrite in self._under) > COLUMNS:
                 done.append(self._under.pop(0).text + "\r")
             self._top = part

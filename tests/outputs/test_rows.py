@@ -26,13 +26,13 @@ def in_pieces(text, cuts):
 
 
 @given(text=coloured)
-@settings(max_examples=400)
+@settings(max_examples=3000)
 def test_c16_a_terminal_shows_the_folded_text_as_it_showed_the_whole(text):
     assert terminal(settled(text)) == terminal(text)
 
 
 @given(text=coloured)
-@settings(max_examples=400)
+@settings(max_examples=3000)
 def test_c16_jupyterlab_shows_the_folded_text_as_it_showed_the_whole(text):
     assert jupyterlab(settled(text)) == jupyterlab(text)
 
@@ -46,7 +46,7 @@ def test_c100_nbval_compares_the_folded_text_as_it_compared_the_whole(text):
 
 
 @given(text=anything, cuts=st.lists(st.integers(0, 200), max_size=8))
-@settings(max_examples=400)
+@settings(max_examples=3000)
 def test_c16_the_folded_text_is_the_same_however_the_stream_was_cut(text, cuts):
     whole = Rows()
     assert in_pieces(text, cuts) == whole.feed(text) + whole.rest()
