@@ -1,0 +1,117 @@
+"""An entry as one row of the record file's table ``entries``: every field a column of the same name.
+
+Rows are for people and their queries. Text that is not valid Unicode is made so, bytes are left out; the entry
+itself is in ``body``, as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from keel_notebook.core.model import Entry
+from keel_notebook.journal.flowlog import Written
+
+_FIELDS: Final = tuple(f.name for f in fields(Entry))
+COLUMNS: Final = (*_FIELDS, "stamp", "frame_fence", "macs", "body")
+
+_INPUT: Final = {"name": "VARCHAR", "digest": "VARCHAR", "weak": "BOOLEAN", "preview": "VARCHAR"}
+_FILE: Final = {"path": "VARCHAR", "role": "VARCHAR", "digest": "VARCHAR", "stamp": ["BIGINT"], "weak": "BOOLEAN"}
+_WRITE: Final = {"name": "VARCHAR", "digest": "VARCHAR", "type": "VARCHAR", "bytes": "BIGINT", "preview": "VARCHAR"}
+_SHAPES: Final[Mapping[str, Any]] = {
+    "inputs": [{**_INPUT, "producer": "VARCHAR", "type": "VARCHAR"}],
+    "files": [_FILE],
+    "writes": [_WRITE],
+    "deleted": ["VARCHAR"],
+    "outputs": {"size": "BIGINT", "object": "VARCHAR"},
+    "not_stored": [{"name": "VARCHAR", "type": "VARCHAR", "reason": "VARCHAR"}],
+    "payload": {"bytes": "BIGINT", "head": "VARCHAR", "buffers": ["VARCHAR"], "refs": ["VARCHAR"]},
+    "error": {"type": "VARCHAR", "code": "VARCHAR"},
+}
+_KINDS: Final[Mapping[str, str]] = {
+    "run": "INTEGER[]",
+    "seq": "BIGINT[]",
+    "occurrence": "BIGINT[]",
+    "attempt": "BIGINT[]",
+    "rss_peak": "BIGINT[]",
+    "fence": "BIGINT[]",
+    "took_s": "DOUBLE[]",
+    "stamp": "BIGINT[]",
+    "frame_fence": "BIGINT[]",
+    "macs": "BLOB[][]",
+    "body": "BLOB[]",
+}
+_LARGEST: Final = (1 << 63) - 1
+_LATEST_S: Final = 1e11
+
+
+def source(name: str, number: int) -> str:
+    """The SQL that turns the list parameter ``number`` into the column ``name``."""
+    if name in _SHAPES:
+        return f"from_json(unnest(${number}::VARCHAR[]), '{json.dumps(_SHAPES[name])}')"
+    if name == "ambient":
+        return f"unnest(${number}::VARCHAR[])::JSON"
+    if name in {"started_at", "ended_at"}:
+        return f"make_timestamp(unnest(${number}::BIGINT[]))"
+    return f"unnest(${number}::{_KINDS.get(name, 'VARCHAR[]')})"
+
+
+def row(written: Written) -> list[Any]:
+    """The values of ``COLUMNS``, as ``source`` takes them."""
+    entry = written.entry
+    values = [_value(name, entry) for name in _FIELDS]
+    return [*values, written.stamp, min(written.fence, _LARGEST), list(written.macs), written.body]
+
+
+def text(value: str) -> str:
+    """Text that a database takes: what is not valid Unicode becomes ``?``."""
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _value(name: str, entry: Entry) -> Any:
+    value = getattr(entry, name)
+    match name:
+        case "ambient":
+            return _json(value)
+        case "outputs":
+            return None if value is None else _json({"size": value.size, "object": value.object})
+        case "payload":
+            return None if value is None else _json(_payload(entry))
+        case "inputs" | "files" | "writes" | "not_stored":
+            return _json([{f.name: getattr(item, f.name) for f in fields(item)} for item in value])
+        case "deleted":
+            return _json(list(value))
+        case "error":
+            return None if value is None else _json({"type": value.type, "code": value.code})
+        case "started_at" | "ended_at":
+            return None if value is None or not abs(value) < _LATEST_S else int(value * 1e6)
+        case _:
+            return text(value) if isinstance(value, str) else value
+
+
+def _payload(entry: Entry) -> dict[str, Any]:
+    assert entry.payload is not None
+    payload = entry.payload
+    return {"bytes": payload.bytes, "head": payload.head.object, "buffers": payload.buffers, "refs": payload.refs}
+
+
+def _json(value: Any) -> str:
+    return text(json.dumps(_plain(value), ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    # JSON that any reader takes: no bytes, no numbers that are none.
+    match value:
+        case bytes():
+            return f"({len(value)} bytes)"
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,167 @@
+"""All entries of one flow, merged from its head and from the segments of any number of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from keel_notebook.core.model import Digest, Entry, EntryId, FlowId
+from keel_notebook.core.ports import RunSeen, Seal
+from keel_notebook.journal import wire
+from keel_notebook.journal.cursor import Cursor
+from keel_notebook.journal.frames import NO_MAC, Fault, Frame, Mark
+
+
+class Written(NamedTuple):
+    """An entry with what was written around it. ``body`` and ``macs`` are kept as they were, so that seals hold."""
+
+    stamp: int
+    fence: int
+    macs: tuple[bytes, ...]
+    body: bytes
+    entry: Entry
+
+
+class FlowLog:
+    """The entries of a flow in the order written. A later one with the same id supersedes (core.model.Entry)."""
+
+    def __init__(self, flow: FlowId, *, seal: Seal | None, keep_bodies: bool) -> None:
+        self.flow = flow
+        self.runs: dict[int, RunSeen] = {}
+        self.vouched: dict[Digest, int] = {}
+        """Objects that were power-safe, or checked, at a stamp."""
+        self.untrusted: set[EntryId] = set()
+        self.changes = 0
+        """Grows with every change."""
+        self.newest = 0
+        self._entries: dict[EntryId, Entry] = {}
+        self._stamps: dict[EntryId, int] = {}
+        self._raw: dict[EntryId, Written] = {}
+        self._in_order = True
+        self._seal = seal
+        self._keep_bodies = keep_bodies
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries, oldest first."""
+        if not self._in_order:
+            self._entries = {
+                ident: self._entries[ident] for ident in sorted(self._entries, key=self._stamps.__getitem__)
+            }
+            self._in_order = True
+        return tuple(self._entries.values())
+
+    def written(self) -> list[Written]:
+        """The entries with their bodies, oldest first. Only where bodies are kept."""
+        return [self._raw[entry.entry] for entry in self.entries()]
+
+    def add(self, new: Written, *, own: bool = False) -> None:
+        """Take an entry in, unless a later one under its id is there. ``own``: written by this kernel."""
+        ident = new.entry.entry
+        old_stamp = self._stamps.get(ident, -1)
+        if old_stamp > new.stamp:
+            return
+        if self._keep_bodies:
+            old = self._raw.get(ident)
+            if old is not None and old.stamp == new.stamp and old.body == new.body:
+                new = new._replace(macs=tuple(dict.fromkeys(old.macs + new.macs)))
+            self._raw[ident] = new
+        if new.stamp < self.newest:
+            self._in_order = False
+        self.newest = max(self.newest, new.stamp)
+        if own or self._trusts(new.body, new.macs):
+            self.untrusted.discard(ident)
+        elif old_stamp != new.stamp:
+            self.untrusted.add(ident)
+        self._entries.pop(ident, None)
+        self._entries[ident] = new.entry
+        self._stamps[ident] = new.stamp
+        self.changes += 1
+
+    def add_seal(self, entry: Entry, body: bytes, mac: bytes) -> None:
+        """Take in another owner's seal on an entry that is there."""
+        if self._entries.get(entry.entry) != entry:
+            return  # a seal on what was superseded since
+        if self._keep_bodies:
+            old = self._raw[entry.entry]
+            self._raw[entry.entry] = old._replace(macs=tuple(dict.fromkeys((*old.macs, mac))))
+        if entry.entry in self.untrusted and self._trusts(body, (mac,)):
+            self.untrusted.discard(entry.entry)
+        self.changes += 1
+
+    def vouch(self, objects: Iterable[Digest], stamp: int) -> None:
+        """Note that objects were power-safe at ``stamp``."""
+        for digest in objects:
+            if self.vouched.get(digest, 0) < stamp:
+                self.vouched[digest] = stamp
+                self.changes += 1
+
+    def see(self, run: int, seen: RunSeen) -> None:
+        """Note what is known of a run now."""
+        if self.runs.get(run) != seen:
+            self.runs[run] = seen
+            self.changes += 1
+
+    def _trusts(self, body: bytes, macs: tuple[bytes, ...]) -> bool:
+        return self._seal is None or any(self._seal.verify(body, mac) for mac in macs if mac != NO_MAC)
+
+
+LogOf = Callable[[FlowId], FlowLog | None]
+
+
+class News(NamedTuple):
+    """What a batch of frames brought."""
+
+    written: list[Written]
+    seals: list[tuple[Entry, bytes, bytes]]
+
+
+def take_in(batch: Iterable[Frame], cursor: Cursor, log_of: LogOf, *, seal: Seal | None) -> News:
+    """Put the frames that a cursor read into the logs that want them. Unreadable bodies become its faults."""
+    news = News([], [])
+    for frame in batch:
+        try:
+            match frame.mark:
+                case Mark.ENTRY | Mark.SEAL:
+                    _take_entry(frame, cursor, log_of, news)
+                case Mark.SYNCED if seal is None or seal.verify(frame.body, frame.mac):
+                    _take_synced(wire.upto_of(frame.body), frame.stamp, cursor, log_of)
+                case Mark.CHECKED if seal is None or seal.verify(frame.body, frame.mac):
+                    flow, objects = wire.unpack(frame.body)
+                    if (log := log_of(flow)) is not None:
+                        log.vouch(objects, frame.stamp)
+                case _:
+                    pass  # the cursor's own, or of a newer version
+        except (wire.BodyError, TypeError, ValueError) as error:
+            fault = Fault(frame.end - len(frame.body), frame.end, f"a frame that cannot be read ({error})")
+            if fault not in cursor.faults:
+                cursor.faults.append(fault)
+    return news
+
+
+def _take_entry(frame: Frame, cursor: Cursor, log_of: LogOf, news: News) -> None:
+    raw = wire.unpack(frame.body)
+    flow = raw["flow"]
+    log = log_of(flow)
+    cursor.flows.add(flow)
+    if log is None:
+        return
+    entry = wire.entry_of(raw)
+    if frame.mark == Mark.SEAL:
+        log.add_seal(entry, frame.body, frame.mac)
+        news.seals.append((entry, frame.body, frame.mac))
+        return
+    written = Written(frame.stamp, frame.fence, (frame.mac,), frame.body, entry)
+    log.add(written)
+    news.written.append(written)
+    if objects := wire.objects_of(entry):
+        cursor.unsynced.append((frame.end, flow, objects, frame.stamp))
+
+
+def _take_synced(upto: int, stamp: int, cursor: Cursor, log_of: LogOf) -> None:
+    while cursor.unsynced and cursor.unsynced[0][0] <= upto:
+        _, flow, objects, _ = cursor.unsynced.popleft()
+        if (log := log_of(flow)) is not None:
+            log.vouch(objects, stamp)

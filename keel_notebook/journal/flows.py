@@ -1,0 +1,200 @@
+"""Which flow a notebook is: a random id, kept with the notebook's path relative to the journal (DESIGN 5).
+
+One small file per flow in ``flows/``, created whole under a name that follows from the path, so that two kernels
+which open the same notebook at once agree. A folder that moves with its notebooks keeps its flows; a notebook
+that is renamed takes its flow along once its first step is known (C90).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from keel_notebook.core.ids import default_flow, named_flow, text_digest
+from keel_notebook.core.model import Digest, FlowId
+from keel_notebook.errors import JournalUnreachableError
+from keel_notebook.journal.damage import set_aside
+from keel_notebook.journal.faults import spoken
+from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.wholefiles import create_whole, read_whole, replace_whole
+
+_SCHEMA: Final = "keel.flow/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSeen:
+    """A flow as it is found in a journal."""
+
+    id: FlowId
+    name: str = ""
+    """The name that a person gave it; empty if its notebook's path is its only name."""
+    key: str = ""
+    notebook: str = ""
+    """Absolute path of the notebook; empty where nobody tells."""
+    newest: float | None = None
+    """When something was last recorded, seconds since the epoch; None if never, or if not looked for."""
+    runs: tuple[int, ...] = ()
+    first_code: Digest | None = None
+    """Code of the first step that was executed in it, for ``adopt``."""
+    file: str = ""
+    """Where this is kept; empty for the default flow."""
+
+
+def find_flow(folder: Path, *, notebook: Path | None, name: str = "", key: str = "") -> FlowSeen:
+    """The flow of a notebook or name, made if it is not there. Kernels that ask at once get the same.
+
+    ``name`` wins over the path; without both it is the folder's default flow. Raises DiskFullError and
+    JournalUnreachableError; where the folder is only readable, a flow that is not kept in it.
+    """
+    place = Folder(folder)
+    path = "" if notebook is None else _absolute(notebook)
+    if name:
+        wanted = FlowSeen(named_flow(name, key), name, key, path, file=f"{place.flows}/{named_flow(name, key)}")
+    elif path:
+        wanted = FlowSeen(_random_id(), "", key, path, file=_file_of(place, path, key))
+    else:
+        return FlowSeen(default_flow())
+    with spoken(place.path):
+        return _found_or_made(place, wanted)
+
+
+def known_flows(folder: Path | str) -> list[FlowSeen]:
+    """Every flow that a notebook or a name stands for. Raises OSError; damaged files are left out."""
+    place = Folder(folder)
+    try:
+        names = sorted(os.listdir(place.flows))
+    except FileNotFoundError:
+        return []
+    found = (_read(place, f"{place.flows}/{name}") for name in names if not name.startswith("."))
+    return [flow for flow in found if flow is not None]
+
+
+def note_first_step(flow: FlowSeen, code: Digest | None) -> FlowSeen:
+    """Keep the code of the first step that was executed in a flow, and return the flow with it.
+
+    Raises DiskFullError and JournalUnreachableError.
+    """
+    if not flow.file or code is None or flow.first_code == code:
+        return flow
+    place = Folder(os.path.dirname(os.path.dirname(flow.file)))
+    noted = replace(flow, first_code=code)
+    with spoken(place.path):
+        replace_whole(flow.file, _encoded(place, noted))
+    return noted
+
+
+def adopt(folder: Path, *, notebook: Path, first_code: Digest | None, key: str = "") -> FlowSeen | None:
+    """Take over the one flow with equal first-step code whose notebook is gone: the notebook was renamed (C90).
+
+    None where the notebook's own flow already has a first step, where no flow or more than one fits, and where
+    the fitting one's notebook is still there (then this one is a copy). Raises DiskFullError and
+    JournalUnreachableError.
+    """
+    place = Folder(folder)
+    path = _absolute(notebook)
+    target = _file_of(place, path, key)
+    with spoken(place.path):
+        own = _read(place, target)
+        if first_code is None or (own is not None and own.first_code is not None):
+            return None
+        equal = [
+            flow
+            for flow in known_flows(place.path)
+            if flow.first_code == first_code and not flow.name and flow.key == key and flow.file != target
+        ]
+        gone = [flow for flow in equal if not os.path.exists(flow.notebook)]
+        if len(gone) != 1:
+            return None
+        try:
+            os.replace(gone[0].file, target)  # one of two kernels that race gets it, the other stays a new flow
+        except FileNotFoundError:
+            return None
+        adopted = replace(gone[0], notebook=path, file=target)
+        replace_whole(target, _encoded(place, adopted))
+        return adopted
+
+
+def _found_or_made(place: Folder, wanted: FlowSeen) -> FlowSeen:
+    found = _read(place, wanted.file)
+    if found is None:
+        try:
+            os.makedirs(place.flows, mode=0o700, exist_ok=True)
+            create_whole(wanted.file, _encoded(place, wanted))
+        except OSError:
+            if os.access(place.path, os.W_OK):
+                raise
+            return wanted  # a folder that is only readable: nothing is going to be recorded under this flow
+        found = _read(place, wanted.file) or wanted
+    if found.notebook != wanted.notebook and wanted.notebook:
+        found = replace(found, notebook=wanted.notebook)
+        with contextlib.suppress(OSError):  # only what people see
+            replace_whole(found.file, _encoded(place, found))
+    return found
+
+
+def _read(place: Folder, file: str) -> FlowSeen | None:
+    try:
+        raw = _parsed(file)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        with contextlib.suppress(OSError):
+            set_aside(place, [file], "A file that says which notebook is which flow was damaged.")
+        return None
+    if raw.get("schema") != _SCHEMA:
+        raise JournalUnreachableError(journal=place.path, detail="it was written by a newer version of keel")
+    notebook = str(raw.get("notebook", ""))
+    if notebook:
+        notebook = os.path.normpath(os.path.join(os.path.dirname(place.path), notebook))
+    code = raw.get("first_code")
+    return FlowSeen(
+        FlowId(raw["flow"]),
+        str(raw.get("name", "")),
+        str(raw.get("key", "")),
+        notebook,
+        first_code=Digest(code) if isinstance(code, str) else None,
+        file=file,
+    )
+
+
+def _parsed(file: str) -> dict[str, Any]:
+    for last in (False,) * 20 + (True,):
+        try:
+            raw = json.loads(read_whole(file))
+            if isinstance(raw, dict) and isinstance(raw.get("flow"), str):
+                return raw
+        except ValueError:
+            pass
+        if not last:
+            time.sleep(0.01)  # made without links, by a kernel that has not written it yet
+    raise ValueError("not a flow")
+
+
+def _encoded(place: Folder, flow: FlowSeen) -> bytes:
+    kept: dict[str, Any] = {"schema": _SCHEMA, "flow": flow.id, "name": flow.name, "key": flow.key}
+    kept["notebook"] = _relative(place, flow.notebook) if flow.notebook else ""
+    kept["first_code"] = flow.first_code
+    return json.dumps(kept, indent=1).encode("utf-8", "surrogatepass")
+
+
+def _random_id() -> FlowId:
+    return FlowId("f" + secrets.token_hex(12))
+
+
+def _file_of(place: Folder, notebook: str, key: str) -> str:
+    return f"{place.flows}/p-{text_digest('notebook', _relative(place, notebook), key)}"
+
+
+def _absolute(notebook: Path) -> str:
+    # Folders are resolved, so that two ways to the same place agree; a notebook that is itself a link is not.
+    return os.path.join(os.path.realpath(notebook.parent), notebook.name)
+
+
+def _relative(place: Folder, notebook: str) -> str:
+    return os.path.relpath(notebook, os.path.realpath(os.path.dirname(place.path)))

@@ -1,0 +1,294 @@
+"""Objects: write-once files named by the digest of what is in them (DESIGN 7).
+
+Content is hashed first and written only if it is not there, straight from the caller's memory. An object is
+never changed, so it may be mapped; it appears under its name with all of its content, and a damaged one heals
+when equal content is put again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+import blake3
+
+from keel_notebook.core.model import Blob, Digest
+from keel_notebook.errors import DamagedError, JournalUnreachableError
+from keel_notebook.journal import mapping
+from keel_notebook.journal.drives import is_local
+from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.wholefiles import read_whole, sync_file, sync_folder, write_all
+
+INLINE_MAX: Final = 16 << 10
+"""Bytes: up to here content lies in the entry itself."""
+_LARGE: Final = 1 << 20
+_PIECE: Final = 8 << 20
+_RESERVE: Final = 0.05
+_HASH_THREADS: Final = min(4, os.cpu_count() or 1)
+_NO_FALLOCATE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.ENODEV})
+
+
+class _Stamp(NamedTuple):
+    """What tells a file that was not touched."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class Objects:
+    """The objects of one journal, as one kernel or reader sees them.
+
+    ``vouched`` gives the microsecond at which an object was known to be sound and power-safe, 0 if never. ``run``
+    marks unfinished files, so that an ingest finds those of dead runs. Methods raise OSError where nothing else
+    is said.
+    """
+
+    def __init__(self, place: Folder, *, run: int, vouched: Callable[[Digest], int]) -> None:
+        self.unsafe: dict[Digest, int] = {}
+        """Not known to be power-safe, in the order written, each with a number of its own per writing."""
+        self.checked: list[Digest] = []
+        """Read and found sound since this list was last emptied, although nobody vouched for them."""
+        self._place = place
+        self._run = run
+        self._vouched = vouched
+        self._known: dict[Digest, _Stamp] = {}
+        self._serial = itertools.count(1)
+
+    @functools.cached_property
+    def mappable(self) -> bool:
+        """Whether files of this folder may be mapped."""
+        return is_local(self._place.path)
+
+    def path(self, digest: Digest) -> str:
+        """Where an object lies."""
+        return f"{self._place.objects}/{digest[:2]}/{digest[2:]}"
+
+    def put(self, parts: Iterable[memoryview | bytes]) -> Digest:
+        """Write one object, the parts joined, and return its digest."""
+        if not isinstance(parts, list | tuple):
+            return self._put_stream(parts)
+        views = [_flat(part) for part in parts]
+        size = sum(map(len, views))
+        digest = _digest(views, size)
+        if not self._is_there(digest, size):
+            self._room(size)
+            with self._scratch() as (fd, scratch):
+                if size >= _LARGE and self.mappable:
+                    _reserve(fd, size)
+                offset = 0
+                for piece in _pieces(views):
+                    offset += _write_at(fd, piece, offset)
+                self._name(digest, scratch, fd)
+        return digest
+
+    def holds(self, digest: Digest) -> bool:
+        """Whether an object is there."""
+        return os.path.exists(self.path(digest))
+
+    def content(self, blob: Blob) -> bytes:
+        """What a blob stands for, checked. Raises DamagedError (E051)."""
+        content = blob.inline
+        if content is None:
+            if blob.object is None:
+                raise DamagedError(what="a payload", detail="it names no content")
+            content = self.read(blob.object)
+        if len(content) != blob.size:
+            raise DamagedError(what="a payload", detail=f"{len(content)} bytes instead of {blob.size}")
+        return content
+
+    def read(self, digest: Digest) -> bytes:
+        """The content of an object, checked. Raises DamagedError (E051)."""
+        try:
+            content = read_whole(self.path(digest))
+        except FileNotFoundError:
+            raise self._missing(digest) from None
+        if _digest([memoryview(content)], len(content)) != digest:
+            raise self._damaged(digest)
+        return content
+
+    def map(self, digest: Digest) -> memoryview:
+        """An object as private writable memory. Raises DamagedError (E051).
+
+        Not checked where somebody vouches for it and the file was not touched since. So never unpickle from it:
+        for that there is ``read``.
+        """
+        with self._open(digest) as fd:
+            stamp = _stamp(fd)
+            if not self.mappable:
+                memory = memoryview(_read_into(fd, stamp.size))
+                if _digest([memory], stamp.size) != digest:
+                    raise self._damaged(digest)
+                return memory
+            memory = mapping.private(fd, stamp.size)
+        if not self._trusted(digest, stamp):
+            self._verify(digest, memory, stamp)
+        return memory
+
+    def check(self, digest: Digest) -> None:
+        """Read an object and compare it with its digest. Raises DamagedError (E051)."""
+        with self._open(digest) as fd:
+            stamp = _stamp(fd)
+            memory = mapping.private(fd, stamp.size) if self.mappable else memoryview(_read_into(fd, stamp.size))
+        self._verify(digest, memory, stamp)
+
+    def make_safe(self, digests: Iterable[Digest]) -> None:
+        """Make objects power-safe: content, then names. One that is gone is left to whoever reads it."""
+        folders: dict[str, None] = {}
+        for digest in digests:
+            path = self.path(digest)
+            try:
+                fd = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            try:
+                sync_file(fd)
+            finally:
+                os.close(fd)
+            folders[os.path.dirname(path)] = None
+        for folder in (*folders, self._place.objects) if folders else ():
+            sync_folder(folder)
+
+    def _put_stream(self, parts: Iterable[memoryview | bytes]) -> Digest:
+        state = blake3.blake3()
+        size = 0
+        with self._scratch() as (fd, scratch):
+            for part in parts:
+                for piece in _pieces([_flat(part)]):
+                    self._room(len(piece))
+                    state.update(piece)
+                    write_all(fd, piece)
+                    size += len(piece)
+            digest = Digest(state.hexdigest())
+            if not self._is_there(digest, size):
+                self._name(digest, scratch, fd)
+        return digest
+
+    @contextlib.contextmanager
+    def _scratch(self) -> Iterator[tuple[int, str]]:
+        # A file that nobody sees until it is named; gone if it never is.
+        path = f"{self._place.objects}/.{self._run}.{next(self._serial)}.tmp"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            yield fd, path
+        finally:
+            os.close(fd)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _name(self, digest: Digest, scratch: str, fd: int) -> None:
+        target = self.path(digest)
+        try:
+            os.rename(scratch, target)
+        except FileNotFoundError:
+            os.mkdir(os.path.dirname(target), 0o700)
+            os.rename(scratch, target)
+        self._known[digest] = _stamp(fd)
+        self.unsafe[digest] = next(self._serial)
+
+    def _is_there(self, digest: Digest, size: int) -> bool:
+        try:
+            with self._open(digest) as fd:
+                stamp = _stamp(fd)
+            if stamp.size != size:
+                return False
+            if not self._trusted(digest, stamp):
+                self.check(digest)
+        except DamagedError:
+            return False  # missing, or about to be healed
+        if not self._vouched(digest):
+            self.unsafe[digest] = next(self._serial)
+        return True
+
+    def _trusted(self, digest: Digest, stamp: _Stamp) -> bool:
+        if self._known.get(digest) == stamp:
+            return True
+        return max(stamp.mtime_ns, stamp.ctime_ns) // 1000 <= self._vouched(digest)
+
+    def _verify(self, digest: Digest, memory: memoryview, stamp: _Stamp) -> None:
+        if _digest([memory], stamp.size) != digest:
+            self._known.pop(digest, None)
+            raise self._damaged(digest)
+        self._known[digest] = stamp
+        self.unsafe[digest] = next(self._serial)
+        self.checked.append(digest)
+
+    @contextlib.contextmanager
+    def _open(self, digest: Digest) -> Iterator[int]:
+        try:
+            fd = os.open(self.path(digest), os.O_RDONLY)
+        except FileNotFoundError:
+            raise self._missing(digest) from None
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _room(self, size: int) -> None:
+        seen = os.statvfs(self._place.objects)
+        if (seen.f_bavail * seen.f_frsize) - size < _RESERVE * seen.f_blocks * seen.f_frsize:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # the last 5 % of a disk is never used
+
+    def _missing(self, digest: Digest) -> DamagedError | JournalUnreachableError:
+        if not os.path.isdir(self._place.path):
+            return JournalUnreachableError(journal=self._place.path, detail="the folder is gone")
+        return DamagedError(what="a payload", detail=f"object {digest[:12]}… is missing", object=digest)
+
+    def _damaged(self, digest: Digest) -> DamagedError:
+        return DamagedError(what="a payload", detail=f"object {digest[:12]}… is not what was written", object=digest)
+
+
+def _flat(part: memoryview | bytes) -> memoryview:
+    view = memoryview(part)
+    return view if view.ndim == 1 and view.format == "B" else view.cast("B")
+
+
+def _pieces(views: Iterable[memoryview]) -> Iterator[memoryview]:
+    for view in views:
+        for begin in range(0, len(view), _PIECE):
+            yield view[begin : begin + _PIECE]
+
+
+def _digest(views: Iterable[memoryview], size: int) -> Digest:
+    # Its own threads, not blake3's shared pool, which a forked child would wait for without end.
+    state = blake3.blake3(max_threads=_HASH_THREADS if size >= _PIECE else 1)
+    for view in views:
+        state.update(view)
+    return Digest(state.hexdigest())
+
+
+def _stamp(fd: int) -> _Stamp:
+    seen = os.fstat(fd)
+    return _Stamp(seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def _write_at(fd: int, piece: memoryview, offset: int) -> int:
+    done = 0
+    while done < len(piece):
+        done += os.pwrite(fd, piece[done:], offset + done)
+    return done
+
+
+def _reserve(fd: int, size: int) -> None:
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if error.errno not in _NO_FALLOCATE:
+            raise
+
+
+def _read_into(fd: int, size: int) -> bytearray:
+    content = bytearray(size)
+    view = memoryview(content)
+    done = 0
+    while done < size and (got := os.preadv(fd, [view[done : done + _PIECE]], done)):
+        done += got
+    return content[:done] if done < size else content

@@ -1,0 +1,235 @@
+"""One flow as a kernel or reader sees it: attached to once from its head, then kept up with the segments.
+
+The order that keeps every entry in sight: first list the inbox, then read the index, then the head, then the
+segments. An ingest goes the other way: record file, heads, index, and only then are segments deleted. So an
+entry is in the head, or its segment is still there; if neither is found, the look-up starts anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from keel_notebook.core.model import FlowId
+from keel_notebook.core.ports import FlowRecords, RunSeen, Seal
+from keel_notebook.errors import JournalUnreachableError
+from keel_notebook.journal import heads, wire
+from keel_notebook.journal.cursor import Cursor, Resume
+from keel_notebook.journal.damage import note
+from keel_notebook.journal.flowlog import FlowLog, Written, take_in
+from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.frames import Fault
+from keel_notebook.journal.heads import Head, Index
+from keel_notebook.journal.liveness import Life
+
+_TRIES: Final = 20
+Heal = Callable[[], None]
+"""Has the heads rebuilt from the record file. Raises JournalUnreachableError."""
+
+
+class FlowView:
+    """Everything recorded of one flow. Methods raise OSError, and JournalUnreachableError where heads are lost."""
+
+    def __init__(
+        self, place: Folder, flow: FlowId, *, seal: Seal | None, heal: Heal, keep_bodies: bool = False
+    ) -> None:
+        self.log = FlowLog(flow, seal=seal, keep_bodies=keep_bodies)
+        self.total = 0
+        """Entries of the flow that were in the record file when the head was written."""
+        self._place = place
+        self._flow = flow
+        self._seal = seal
+        self._heal = heal
+        self._keep_bodies = keep_bodies
+        self._own: int | None = None
+        self._cursors: dict[int, Cursor] = {}
+        self._finished: set[int] = set()
+        self._top = 0
+        self._index_stamp: tuple[int, ...] = ()
+        self._lost_sight = False
+        self._current: FlowRecords | None = None
+        self._current_at = -1
+
+    def attach(self, *, own: int | None) -> None:
+        """Read the flow. ``own`` is the run whose entries this kernel adds by itself from now on."""
+        healed = False
+        for _ in range(_TRIES):
+            self._forget()
+            try:
+                with _without_gc():
+                    self._read_all()
+            except FileNotFoundError:
+                continue  # a segment was ingested and deleted after the inbox was listed
+            except heads.Unreadable as error:
+                if healed:
+                    detail = f"its heads cannot be rebuilt ({error})"
+                    raise JournalUnreachableError(journal=self._place.path, detail=detail) from error
+                self._heal()
+                healed = True
+                continue
+            if own is not None and own in self._cursors:
+                self._cursors.pop(own).close()
+            self._own = own
+            return
+        raise JournalUnreachableError(journal=self._place.path, detail="it changes faster than it can be read")
+
+    def records(self) -> FlowRecords:
+        """What is recorded of the flow now."""
+        self._keep_up()
+        if self._current is None or self._current_at != self.log.changes:
+            log = self.log
+            self._current = FlowRecords(self._flow, log.entries(), dict(log.runs), frozenset(log.untrusted))
+            self._current_at = log.changes
+        return self._current
+
+    def add_own(self, written: Written, seen: RunSeen) -> None:
+        """Take in an entry that this kernel has just appended in its run ``seen``."""
+        self.log.add(written, own=True)
+        self.log.see(seen.start.run, seen)
+
+    def untrusted_bodies(self) -> list[bytes]:
+        """What lacks the owner's seal, as it was written."""
+        whole = FlowView(self._place, self._flow, seal=self._seal, heal=self._heal, keep_bodies=True)
+        whole.attach(own=None)
+        bodies = [written.body for written in whole.log.written() if written.entry.entry in whole.log.untrusted]
+        whole.close()
+        return bodies
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._forget()
+
+    def _keep_up(self) -> None:
+        runs = self._place.runs()
+        if self._passed_over(runs):
+            self.attach(own=self._own)
+            return
+        for run in runs:
+            if run not in self._cursors and run not in self._finished and run != self._own:
+                try:
+                    self._cursors[run] = Cursor(self._place, run)
+                except FileNotFoundError:
+                    self.attach(own=self._own)
+                    return
+        self._top = max(self._top, *runs, 0)
+        self._read(self._cursors.values())
+        if self._lost_sight:  # ended badly, ingested and deleted since the last look: its head knows how it ended
+            self.attach(own=self._own)
+
+    def _passed_over(self, runs: list[int]) -> bool:
+        # Whether a run began, ended and was ingested since the last look: then only the head knows it.
+        stamp = _stamp_of(self._place.index)
+        if stamp == self._index_stamp:
+            return False
+        self._index_stamp = stamp
+        index = self._index()
+        there = set(runs)
+        return any(run not in there and run != self._own for run in range(self._top + 1, index.top + 1))
+
+    def _read_all(self) -> None:
+        runs = self._place.runs()
+        self._index_stamp = _stamp_of(self._place.index)
+        index = self._index()
+        head = self._head(index)
+        if head is not None:
+            self._take_head(head)
+        for run in runs:
+            resumes = _resumes(run, index, head)
+            self._cursors[run] = Cursor(self._place, run, resumes)
+        self._top = max([index.top, *runs])
+        self._read(self._cursors.values())
+
+    def _read(self, cursors: Iterable[Cursor]) -> None:
+        for cursor in list(cursors):
+            alive = cursor.life()  # asked before reading: what a dead kernel wrote is there by now
+            faults = len(cursor.faults)
+            for batch in cursor.read(dead=alive is Life.GONE):
+                take_in(batch, cursor, self._wanted, seal=self._seal)
+            for fault in cursor.faults[faults:]:
+                note(self._place, said(cursor.run, fault))
+            if alive is Life.GONE and cursor.deleted() and not cursor.ended:
+                self._lost_sight = self._lost_sight or self._flow in cursor.flows
+            elif self._flow in cursor.flows:
+                self.log.see(cursor.run, cursor.seen(alive))
+            if alive is Life.GONE:
+                cursor.close()
+                self._finished.add(cursor.run)
+                del self._cursors[cursor.run]
+
+    def _wanted(self, flow: FlowId) -> FlowLog | None:
+        return self.log if flow == self._flow else None
+
+    def _index(self) -> Index:
+        try:
+            return heads.read_index(self._place.index)
+        except FileNotFoundError:
+            if os.path.exists(self._place.record):
+                raise heads.Unreadable("the index is gone") from None
+            return Index()
+
+    def _head(self, index: Index) -> Head | None:
+        try:
+            return heads.read_head(self._place.head(self._flow), self._flow)
+        except FileNotFoundError:
+            if self._flow in index.flows:
+                raise heads.Unreadable("the head is gone") from None
+            return None
+
+    def _take_head(self, head: Head) -> None:
+        self.total = head.total
+        try:
+            for item in head.entries:
+                entry = wire.entry_of(wire.unpack(item.body))
+                self.log.add(Written(item.stamp, item.fence, item.macs, item.body, entry))
+        except wire.BodyError as error:
+            raise JournalUnreachableError(
+                journal=self._place.path, detail=f"the head of this flow holds what this version cannot read ({error})"
+            ) from error
+        for run, seen in head.runs.items():
+            self.log.see(run, seen)
+        for digest, stamp in head.vouched.items():
+            self.log.vouch((digest,), stamp)
+
+    def _forget(self) -> None:
+        for cursor in self._cursors.values():
+            cursor.close()
+        self._cursors.clear()
+        self._finished.clear()
+        changes = self.log.changes
+        self.log = FlowLog(self._flow, seal=self._seal, keep_bodies=self._keep_bodies)
+        self.log.changes = changes + 1
+        self._lost_sight = False
+
+
+def said(run: int, fault: Fault) -> str:
+    """A fault of a segment, for people."""
+    where = f"bytes {fault.start} to {fault.end} of its segment"
+    return f"run {run}: {fault.detail} ({where}); the entries there are lost, all others are used."
+
+
+@contextlib.contextmanager
+def _without_gc() -> Iterator[None]:
+    # Thousands of entries that all stay: looking for cycles among them would be half of the time.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _resumes(run: int, index: Index, head: Head | None) -> list[Resume]:
+    found = [index.resumes.get(run), None if head is None else head.resumes.get(run)]
+    return [resume for resume in found if resume is not None]
+
+
+def _stamp_of(path: str) -> tuple[int, ...]:
+    try:
+        seen = os.stat(path)
+    except FileNotFoundError:
+        return ()
+    return (seen.st_ino, seen.st_mtime_ns, seen.st_size)
