@@ -1,0 +1,1 @@
+"""Speed as ratios measured in one run (DESIGN 10). `make bench` runs it."""
