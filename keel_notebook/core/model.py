@@ -209,9 +209,13 @@ class Entry:
         """
         if wire["schema"] != SCHEMA:
             raise ValueError("not a " + SCHEMA)
-        known = {name: value for name, value in wire.items() if name in _KNOWN}
-        for name in _READ.keys() & known.keys():
-            known[name] = _READ[name](known[name])
+        known = {}
+        for name, value in wire.items():
+            read = _READERS.get(name)
+            if read is not None:
+                known[name] = read(value)
+            elif name in _KNOWN:
+                known[name] = value
         return cls(**known)
 
 
@@ -251,10 +255,10 @@ def _payload(wire: list[Any] | None) -> Payload | None:
     return Payload(Blob.from_wire(wire[0]), tuple(wire[1]), tuple(wire[2]), wire[3])
 
 
-_READ: dict[str, Any] = {
-    "kind": Kind,
-    "status": Status,
-    "effect": Effect,
+_READERS: dict[str, Any] = {
+    "kind": {str(kind): kind for kind in Kind}.__getitem__,
+    "status": {str(status): status for status in Status}.__getitem__,
+    "effect": {str(effect): effect for effect in Effect}.__getitem__,
     "inputs": lambda w: tuple(Input(*item) for item in w),
     "files": _files,
     "writes": lambda w: tuple(Write(*item) for item in w),
