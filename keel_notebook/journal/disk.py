@@ -16,7 +16,7 @@ from keel_notebook.core.ports import Clock, FlowRecords, RunEnd, RunSeen, Seal
 from keel_notebook.errors import JournalUnreachableError, KeelError
 from keel_notebook.journal import forks, spawn, wire
 from keel_notebook.journal.faults import spoken
-from keel_notebook.journal.flowlog import FlowLog, Written
+from keel_notebook.journal.flowlog import FlowLog
 from keel_notebook.journal.flusher import Duties, Flusher
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.frames import Mark
@@ -57,6 +57,7 @@ class DiskJournal:
         self._seq = itertools.count(1)
         self._views: dict[FlowId, FlowView] = {}
         self._running: set[str] = set()
+        self._own_seen: RunSeen | None = None
         self._written = 0
         self._ask_unwritten = False
         self._closed = False
@@ -124,7 +125,7 @@ class DiskJournal:
         if objects:
             self._safety.entry_written(end, entry.flow, objects)
         if (view := self._views.get(entry.flow)) is not None:
-            view.add_own(Written(stamp, self.fence, (), b"", entry), RunSeen(self._writer.start(), RunEnd.OPEN))
+            view.add_own(entry, stamp, self._seen())
         (self._running.add if entry.status in _BEGUN else self._running.discard)(entry.entry)
         if synced:
             self._sync()
@@ -261,6 +262,11 @@ class DiskJournal:
             raise self._forked
         if self._closed:
             raise JournalUnreachableError(journal=self._place.path, detail="it was closed")
+
+    def _seen(self) -> RunSeen:
+        if self._own_seen is None or self._own_seen.start.run != self.run:
+            self._own_seen = RunSeen(self._writer.start(), RunEnd.OPEN)
+        return self._own_seen
 
     def _still_mine(self, entry: Entry) -> None:
         if entry.run in self._writer.gone_runs:

@@ -57,8 +57,8 @@ class FlowLog:
         """The entries with their bodies, oldest first. Only where bodies are kept."""
         return [self._raw[entry.entry] for entry in self.entries()]
 
-    def add(self, new: Written, *, own: bool = False) -> None:
-        """Take an entry in, unless a later one under its id is there. ``own``: written by this kernel."""
+    def add(self, new: Written) -> None:
+        """Take an entry in, unless a later one under its id is there."""
         ident = new.entry.entry
         old_stamp = self._stamps.get(ident, -1)
         if old_stamp > new.stamp:
@@ -68,16 +68,27 @@ class FlowLog:
             if old is not None and old.stamp == new.stamp and old.body == new.body:
                 new = new._replace(macs=tuple(dict.fromkeys(old.macs + new.macs)))
             self._raw[ident] = new
-        if new.stamp < self.newest:
-            self._in_order = False
-        self.newest = max(self.newest, new.stamp)
-        if own or self._trusts(new.body, new.macs):
+        if self._trusts(new.body, new.macs):
             self.untrusted.discard(ident)
         elif old_stamp != new.stamp:
             self.untrusted.add(ident)
-        self._entries.pop(ident, None)
-        self._entries[ident] = new.entry
-        self._stamps[ident] = new.stamp
+        self._put(new.entry, new.stamp)
+
+    def add_own(self, entry: Entry, stamp: int) -> None:
+        """Take in an entry that this kernel has just written: the newest of all, and trusted."""
+        self.untrusted.discard(entry.entry)
+        self._put(entry, stamp)
+
+    def _put(self, entry: Entry, stamp: int) -> None:
+        ident = entry.entry
+        if stamp < self.newest:
+            self._in_order = False
+        else:
+            self.newest = stamp
+        if ident in self._entries:
+            del self._entries[ident]  # it moves to the end
+        self._entries[ident] = entry
+        self._stamps[ident] = stamp
         self.changes += 1
 
     def add_seal(self, entry: Entry, body: bytes, mac: bytes) -> None:

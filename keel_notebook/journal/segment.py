@@ -108,12 +108,11 @@ class Segment:
     def _frames(self, mark: Mark, body: bytes, *, fence: int, stamp: int, copies: int) -> tuple[bytes, bytes]:
         mac = self._seal.sign(body)
         link = self._tail[1]
-        raw = b""
+        made = []
         for _ in range(copies):
-            one = frames.encode(mark, body, fence=fence, stamp=stamp, chain=link, mac=mac, seed=self._seed)
-            link = frames.link_of(one)
-            raw += one
-        return raw, link
+            made.append(frames.encode(mark, body, fence=fence, stamp=stamp, chain=link, mac=mac, seed=self._seed))
+            link = frames.link_of(made[-1])
+        return b"".join(made), link
 
     def _write(self, raw: bytes, link: bytes) -> None:
         self._unsettled = (len(raw), link)

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from keel_notebook.core.model import FlowId
+from keel_notebook.core.model import Entry, FlowId
 from keel_notebook.core.ports import FlowRecords, RunSeen, Seal
 from keel_notebook.errors import JournalUnreachableError
 from keel_notebook.journal import heads, wire
@@ -85,9 +85,9 @@ class FlowView:
             self._current_at = log.changes
         return self._current
 
-    def add_own(self, written: Written, seen: RunSeen) -> None:
+    def add_own(self, entry: Entry, stamp: int, seen: RunSeen) -> None:
         """Take in an entry that this kernel has just appended in its run ``seen``."""
-        self.log.add(written, own=True)
+        self.log.add_own(entry, stamp)
         self.log.see(seen.start.run, seen)
 
     def untrusted_bodies(self) -> list[bytes]:
