@@ -6,19 +6,20 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from blake3 import blake3
 
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.model import Digest, FileSeen
+from keel_notebook.core.ports import FileTouch
 
 WHOLE = 256 << 20
 """Up to this size a file is digested whole; above it in samples, said as weak."""
 _PIECE = 8 << 20
 _SAMPLES = 64
 
-READ, WRITE, APPEND, LIST, ABSENT_ROLE = "read", "write", "append", "list", "absent"
+READ, LIST, ABSENT_ROLE = "read", "list", "absent"
+CHANGING = frozenset({"write", "append", "remove", "rename", "database"})
 
 
 class Files:
@@ -85,14 +86,14 @@ class Files:
             state.update(len(name).to_bytes(4, "big") + name)
         return Digest(state.hexdigest(length=16))
 
-    def inputs(self, touches: Iterable[Any]) -> tuple[FileSeen, ...]:
+    def inputs(self, touches: Iterable[FileTouch]) -> tuple[FileSeen, ...]:
         """The files that count as inputs of the step that touched them: read and never written by it."""
         how: dict[str, set[str]] = {}
         for touch in touches:
-            how.setdefault(self.shown(touch.path), set()).add(touch.how)
+            how.setdefault(self.shown(os.path.join(touch.folder, touch.path)), set()).add(touch.how)
         found = []
         for path, ways in sorted(how.items()):
-            if ways & {WRITE, APPEND, "remove", "rename"}:
+            if ways & CHANGING:
                 continue
             if READ in ways:
                 seen = self.seen(path, READ)

@@ -99,9 +99,12 @@ class Journal(Protocol):
     "I could not read" is never answered with "there is nothing".
     """
 
-    run: int
     salt: bytes
     """32 bytes kept in the journal's folder: input digests hold wherever the folder goes (DESIGN 8)."""
+
+    @property
+    def run(self) -> int:
+        """This kernel's run number; 0 while nothing can be recorded."""
 
     def next_seq(self) -> int:
         """The seq of the next entry of this run: 1, 2, …; 0 is reserved (K3). Claimed at the call (K4)."""
@@ -286,11 +289,15 @@ class Ambient(Protocol):
 
 
 class FileTouch(Protocol):
-    """A path that a cell touched, and how: ``read``, ``write``, ``append``, ``list``, ``remove``, ``rename``."""
+    """A path that a cell touched, and how: ``read``, ``write``, ``append``, ``list``, ``glob``, ``remove``, …"""
 
     @property
     def path(self) -> str:
         """As the cell named it."""
+
+    @property
+    def folder(self) -> str:
+        """The working directory that a relative path was relative to; empty for an absolute one."""
 
     @property
     def how(self) -> str:
@@ -311,6 +318,10 @@ class WorldSeen(Protocol):
     @property
     def files(self) -> Sequence[FileTouch]:
         """The files that it touched."""
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it may have done more than could be seen."""
 
     @property
     def threads_left(self) -> int:

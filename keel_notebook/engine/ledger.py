@@ -26,6 +26,7 @@ class Ledger:
     rerun: set[str] = field(default_factory=set)
     accept: set[str] = field(default_factory=set)
     _passes: dict[str, tuple[int, str, str]] = field(default_factory=dict)
+    _unnamed: dict[str, int] = field(default_factory=dict)
     _pass: int = 0
     _ended: float | None = None
 
@@ -51,6 +52,11 @@ class Ledger:
                 return True
         self._passes[step] = (self._pass, cell_id, source)
         return False
+
+    def unnamed(self, code: str) -> str:
+        """What stands for the name of a step that has none: ``code-hash#occurrence`` in order of execution."""
+        self._unnamed[code] = self._unnamed.get(code, 0) + 1
+        return f"{code[:12]}#{self._unnamed[code]}"
 
     def made(self, names: Iterable[str], producer: str, *, resource: tuple[str, str] | None = None) -> None:
         """These names were bound or changed by this cell (``resource``: by an ``--always`` step and its code)."""

@@ -203,12 +203,10 @@ class Runner:
 
     def decided(self, done: StepDone, flow: FlowId) -> None:
         """Keep a decision that leaves no record of its own. A journal that cannot be written is no reason to stop."""
-        journal = self._parts.journal
+        journal, at = self._parts.journal, self._parts.clock.now()
         seq = journal.next_seq()
-        entry = entry_id(journal.run, seq)
-        at = self._parts.clock.now()
         with contextlib.suppress(KeelError):  # the tables of other processes then lack one line; nothing is lost
-            journal.append(decision_entry(done, entry=entry, flow=flow, run=journal.run, seq=seq, at=at))
+            journal.append(decision_entry(done, flow=flow, run=journal.run, seq=seq, at=at))
 
     def accept(self, step: StepNow, entry: Entry) -> Entry:
         """Write, by a person's word, that what ``entry`` holds is right for the step as it is now."""
@@ -285,4 +283,6 @@ def seen_words(seen: WorldSeen) -> set[str]:
         words.add("network")
     if seen.children:
         words.add("children")
+    if seen.unsure:
+        words.add("unsure")
     return words

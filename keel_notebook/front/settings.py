@@ -1,0 +1,43 @@
+"""What a person can set: one traitlets configurable, ``c.Keel.…`` and ``%config Keel.…`` (DESIGN 3.5)."""
+
+from __future__ import annotations
+
+import os
+
+from traitlets import Enum, Unicode, default
+from traitlets.config import Configurable
+
+from keel_notebook.core.decide import Mode
+
+
+class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types here
+    """Settings of keel in this kernel. Environment variables give the defaults."""
+
+    mode = Enum(
+        [str(mode) for mode in Mode],
+        help="live: execute and replay; replay: never execute a step; verify: compare only; off: run plainly.",
+    ).tag(config=True)
+    journal = Unicode(help="Folder of the journal. Empty: .keel beside the notebook.").tag(config=True)
+    key_file = Unicode(help="File with the owner's key, for a drive that outlives the machine.").tag(config=True)
+    flow = Unicode(help="Name of the flow. Empty: found by the notebook's path.").tag(config=True)
+    flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
+
+    @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _mode(self) -> str:
+        return os.environ.get("KEEL_MODE", "live")
+
+    @default("journal")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _journal(self) -> str:
+        return os.environ.get("KEEL_JOURNAL", "")
+
+    @default("key_file")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _key_file(self) -> str:
+        return os.environ.get("KEEL_KEY_FILE", "")
+
+    @default("flow")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _flow(self) -> str:
+        return os.environ.get("KEEL_FLOW", "")
+
+    @default("flow_key")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _flow_key(self) -> str:
+        return os.environ.get("KEEL_FLOW_KEY", "")
