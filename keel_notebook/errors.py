@@ -45,6 +45,11 @@ class KeelError(Exception):
         """What happened, why, what to do next: three lines."""
         return f"{self._line('what')}\n  why:  {self._line('why')}\n  next: {self._line('next')}"
 
+    def to_dict(self) -> dict[str, str]:
+        """The error for programs: its code, and what, why and next as filled in."""
+        texts = catalogue()[self.code]
+        return {"code": self.code} | {part: texts[part].format_map(_Blank(self.facts)) for part in texts}
+
     def _render_traceback_(self) -> list[str]:
         # IPython shows this instead of a traceback through keel's own frames.
         return self.report().split("\n")

@@ -8,7 +8,7 @@ everything else replays. Where that rests on something that the records cannot p
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +16,7 @@ from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.redact import redacted
 from keel_notebook.core.sources import Names, body, names_in, same_code
 from keel_notebook.core.states import root_of
 from keel_notebook.core.units import count
@@ -179,7 +180,11 @@ def recorded_cells(records: FlowRecords) -> tuple[PlannedCell, ...]:
 
 
 def _row(cell: PlannedCell, walk: _Walk) -> PlanRow:
-    code = body(cell.source)
+    kept = redacted(cell.source)  # the journal holds no credentials: compare with what it would hold
+    if kept != cell.source:
+        walk.assumed["credentials in cells are what they were when the steps were recorded"] = None
+        cell = replace(cell, source=kept)
+    code = body(kept)
     first_line = next(iter(code.splitlines()), "")
     if not cell.step and cell.marker is None:
         action, why = _plain(code, cell, walk)

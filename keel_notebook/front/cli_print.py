@@ -51,7 +51,7 @@ def put_page(page: Page, *, as_json: bool) -> None:
 def put_error(error: KeelError, *, as_json: bool) -> None:
     """An error: its three lines on stderr, or ``{"error": …}`` on stdout for a program."""
     if as_json:
-        put_json({"error": {"code": error.code, "message": str(error), "report": error.report()}})
+        put_json({"error": error.to_dict()})
     else:
         click.echo("\n".join(map(one_line, error.report().split("\n"))), err=True)
 

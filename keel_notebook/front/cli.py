@@ -1,0 +1,213 @@
+"""``keel``: the same questions as in a notebook, from a terminal or a script (DESIGN 3.4, docs/cli.md).
+
+Every command has ``--json``. Exit codes: 0 done, 1 keel could not (or ``doctor`` found something to put right),
+2 the command line names something that is not known. Nothing here unpickles, and only what a command needs is
+imported when it runs: ``keel explain`` must not wait for a database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import click
+
+from keel_notebook.errors import KeelError, UnknownNameError
+from keel_notebook.front.cli_print import prepare_streams, put_error, put_json, put_page
+
+DONE, FAILED, UNKNOWN = 0, 1, 2
+
+_TARGET = "NOTEBOOK|FOLDER"
+
+
+def _command(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with ``--json`` whose errors are said as errors, never as a traceback."""
+
+    @functools.wraps(run)
+    def reported(*, as_json: bool, **options: Any) -> Any:
+        try:
+            return run(as_json=as_json, **options)
+        except KeelError as error:
+            put_error(error, as_json=as_json)
+            _leave(UNKNOWN if isinstance(error, UnknownNameError) else FAILED)
+
+    shown = click.option("--json", "as_json", is_flag=True, help="One JSON value on standard output.")(reported)
+    return keel.command(name=run.__name__)(shown)
+
+
+def _leave(code: int) -> NoReturn:
+    raise click.exceptions.Exit(code)
+
+
+_target = click.argument("target", default=".", metavar=f"[{_TARGET}]")
+_inside = click.option("--in", "target", default=".", metavar=_TARGET, help="Where to look; here by default.")
+_flow = click.option("--flow", default="", metavar="NAME", help="Only the flow of this name or id.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="keel-notebook", prog_name="keel")
+def keel() -> None:
+    """Durable notebook cells: what is recorded, and why.
+
+    The journal is KEEL_JOURNAL where that is set, else .keel beside the notebook or in the folder.
+    """
+
+
+@_command
+@_target
+@_flow
+def status(target: str, flow: str, *, as_json: bool) -> None:
+    """Every step: state, decision, when, took, saved, size, why.
+
+    Of a folder, the notebook that ran last comes first; as JSON, the others are under "others".
+    """
+    from keel_notebook.front import cli_open, tables  # noqa: PLC0415 - only what the command needs
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place)) as reader:
+        found = [item.report(_now()) for item in cli_open.flows_of(reader, place, wanted=flow)]
+    if as_json:
+        first, *others = [report.to_dict() for report in found]
+        put_json(first if place.notebook else first | {"others": others})
+        return
+    for at, report in enumerate(found):
+        if at:
+            click.echo()
+        put_page(tables.StatusTable(report), as_json=False)
+
+
+@_command
+@_target
+@_flow
+def plan(target: str, flow: str, *, as_json: bool) -> None:
+    """What Run All would do now, cell by cell.
+
+    Nothing is executed: the plan reasons over the records, and says what it takes for granted.
+    """
+    from keel_notebook.core.plans import plan as planned  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.plans import recorded_cells  # noqa: PLC0415
+    from keel_notebook.front import cli_open, tables  # noqa: PLC0415
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place)) as reader:
+        found = cli_open.flows_of(reader, place, wanted=flow)[0]
+    cells = found.cells or recorded_cells(found.records)
+    put_page(tables.PlanTable(planned(cells, found.records, now=_now())), as_json=as_json)
+
+
+@_command
+@_target
+@_flow
+@click.option("--step", default="", metavar="NAME", help="Only entries of this step.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest so many.")
+def log(target: str, flow: str, step: str, limit: int, *, as_json: bool) -> None:
+    """Entries in the order in which they were written, newest last."""
+    from keel_notebook.front import cli_open, tables  # noqa: PLC0415 - only what the command needs
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place)) as reader:
+        flows = cli_open.flows_of(reader, place, wanted=flow)
+        found = cli_open.flow_with(flows, step) if step else flows[0]
+        entries = reader.history(found.seen.id, step or None)
+    put_page(tables.LogTable(tables.LogReport(found.title, tuple(entries)[-limit:])), as_json=as_json)
+
+
+@_command
+@click.argument("name", metavar="STEP|ENTRY")
+@_inside
+@_flow
+@click.option("--all", "whole", is_flag=True, help="All lines of output.")
+def show(name: str, target: str, flow: str, *, whole: bool, as_json: bool) -> None:
+    """One entry in full: the record of a step, or an id like 7.12.
+
+    Names with types, sizes and previews, what was read, files, code, and outputs as text.
+    """
+    from keel_notebook.front import cli_open, show  # noqa: PLC0415 - only what the command needs
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place)) as reader:
+        found, entry = cli_open.entry_meant(cli_open.flows_of(reader, place, wanted=flow), name)
+        outputs = show.outputs_of(cli_open.messages_of(reader, entry))
+    trusted = entry.entry not in found.records.untrusted
+    put_page(show.ShowTable(show.ShowReport(entry, outputs, trusted, whole)), as_json=as_json)
+
+
+@_command
+@click.argument("step")
+@_inside
+@_flow
+def why(step: str, target: str, flow: str, *, as_json: bool) -> None:
+    """Why a step replayed, executed or was refused.
+
+    One sentence first, then everything behind it: parts that differ, inputs, code, attempts.
+    """
+    from keel_notebook.core.why import why as reasons  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front import cli_open, tables  # noqa: PLC0415
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place)) as reader:
+        found = cli_open.flow_with(cli_open.flows_of(reader, place, wanted=flow), step)
+    put_page(tables.WhyTable(reasons(step, found.records, {}, when=tables.local_time)), as_json=as_json)
+
+
+@_command
+@click.argument("select", nargs=-1, required=True, metavar="SELECT ...")
+@_inside
+def sql(select: tuple[str, ...], target: str, *, as_json: bool) -> None:
+    """Ask the journal with SQL.
+
+    One SELECT over the views flows, steps, calls, runs, lineage, storage and the table entries.
+    """
+    from keel_notebook.front import cli_open, cli_sql  # noqa: PLC0415 - only what the command needs
+
+    put_page(cli_sql.answer(cli_open.place_of(target).journal, " ".join(select)), as_json=as_json)
+
+
+@_command
+@_target
+def doctor(target: str, *, as_json: bool) -> None:
+    """Check this installation, this machine and the journal.
+
+    The exit code is 1 if something has to be put right.
+    """
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front import doctor as looks  # noqa: PLC0415
+
+    place = cli_open.place_of(target)
+    report = looks.examine(place.journal, key=cli_open.key_file(), seen=cli_open.seen_in(place))
+    put_page(looks.DoctorTable(report), as_json=as_json)
+    _leave(DONE if report.well else FAILED)
+
+
+@_command
+@click.argument("code")
+def explain(code: str, *, as_json: bool) -> None:
+    """What an error code means and what to do next.
+
+    The code may be written E031, e031 or KEEL-E031.
+    """
+    from keel_notebook.front.explain import explained  # noqa: PLC0415 - only what the command needs
+
+    found = explained(code)
+    if as_json:
+        put_json(found.to_dict())
+    else:
+        click.echo(str(found))
+
+
+def _now() -> float:
+    return time.time()  # noqa: TID251 - the command line's own clock: ages are seen from here
+
+
+def main() -> None:
+    """The entry point of ``keel`` and ``python -m keel_notebook``."""
+    prepare_streams()
+    keel(prog_name="keel")
+
+
+if __name__ == "__main__":
+    sys.exit(main())  # type: ignore[func-returns-value]

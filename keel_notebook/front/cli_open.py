@@ -1,0 +1,207 @@
+"""Finds the journal that a command line means, and what in it (DESIGN 3.4). Nothing here unpickles.
+
+A command names a notebook, a folder or a journal. The journal is KEEL_JOURNAL where that is set, else ``.keel``
+beside the notebook or in the folder. In it, the notebook's own flow is meant; where nobody told keel which notebook
+ran, the folder's default flow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from keel_notebook.core.ids import default_flow, named_flow
+from keel_notebook.core.lifecycle import RECORDS, known_step, newest_ok, steps_in
+from keel_notebook.core.model import Entry, EntryId
+from keel_notebook.core.plans import PlannedCell, notebook_cells
+from keel_notebook.core.ports import FlowRecords, Message, RunEnd
+from keel_notebook.core.redact import redacted
+from keel_notebook.core.report import StatusReport, status
+from keel_notebook.core.sources import same_code
+from keel_notebook.core.why import hint
+from keel_notebook.errors import JournalUnreachableError, KeelError, UnknownNameError
+from keel_notebook.front.doctor import Seen
+from keel_notebook.journal.flows import FlowSeen
+from keel_notebook.journal.reader import JournalReader, read_journal
+from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
+
+_ENTRY_ID = re.compile(r"\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a person pointed at."""
+
+    journal: Path
+    notebook: Path | None
+    """None where a folder was named: then every flow in it is meant."""
+
+
+def place_of(target: str, environ: Mapping[str, str] = os.environ) -> Place:
+    """The journal behind a notebook, a folder or a journal's own folder."""
+    named = Path(os.path.abspath(Path(target).expanduser()))
+    told = environ.get("KEEL_JOURNAL", "")
+    if named.is_dir() or not named.suffix:
+        if named.name == ".keel" or (named / "inbox").is_dir():
+            return Place(named, None)
+        return Place(Path(os.path.abspath(Path(told).expanduser())) if told else named / ".keel", None)
+    notebook = Path(os.path.realpath(named.parent)) / named.name
+    return Place(Path(os.path.abspath(Path(told).expanduser())) if told else notebook.parent / ".keel", notebook)
+
+
+def key_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the owner's key is kept. Never made here: looking does not need a key."""
+    if told := environ.get("KEEL_KEY_FILE", ""):
+        return Path(told).expanduser()
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    home = Path(configured) if os.path.isabs(configured) else Path(environ.get("HOME") or "~").expanduser() / ".config"
+    return home / "keel" / "owner.key"
+
+
+def _seal() -> OwnerSeal:
+    """The owner's seal. Without a readable key nothing counts as sealed by its owner."""
+    try:
+        return OwnerSeal(bytes.fromhex(key_file().read_text("ascii").strip()))
+    except (OSError, ValueError):
+        return OwnerSeal(secrets.token_bytes(KEY_BYTES))
+
+
+def open_reader(place: Place) -> JournalReader:
+    """A reader of the journal. Raises JournalUnreachableError (E054), also where there is no journal."""
+    try:
+        there = place.journal.is_dir()
+    except OSError as error:
+        raise JournalUnreachableError(journal=place.journal, detail=error.strerror) from None
+    if not there:
+        raise JournalUnreachableError(journal=place.journal, detail="it is not there; nothing was recorded here yet")
+    return read_journal(place.journal, seal=_seal())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFlow:
+    """One flow with its records, and the notebook's cells where its file can be read."""
+
+    seen: FlowSeen
+    records: FlowRecords
+    cells: tuple[PlannedCell, ...]
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        name = self.seen.notebook or self.seen.name or self.seen.id
+        return f"{name} [{self.seen.key}]" if self.seen.key else name
+
+    def report(self, now: float) -> StatusReport:
+        """Where the flow stands, as the journal tells it."""
+        newest = max([*self.records.runs, *(entry.run for entry in self.records.entries)], default=0)
+        run = self.records.runs.get(newest)
+        return status(
+            self.records,
+            done={},
+            now=now,
+            live=run is not None and run.end == RunEnd.OPEN,
+            notebook=self.title,
+            order=[cell.step for cell in self.cells if cell.step],
+            edited=self._edited(),
+        )
+
+    def _edited(self) -> set[str]:
+        """Steps whose cell in the notebook file was never recorded as it stands there now."""
+        by_step = steps_in(self.records)
+        return {
+            cell.step
+            for cell in self.cells
+            if (known := [e for e in by_step.get(cell.step, []) if e.kind in RECORDS and e.source])
+            and not any(same_code(entry.source, redacted(cell.source)) for entry in known)
+        }
+
+
+def flows_of(reader: JournalReader, place: Place, *, wanted: str = "") -> list[OpenFlow]:
+    """The flows that are meant, the one that ran last first. Raises UnknownNameError (E002) where there is none."""
+    recorded = [flow for flow in reader.flows() if flow.newest is not None]
+    chosen = _chosen(recorded, place, wanted)
+    if not chosen:
+        what, name = ("flow", wanted) if wanted else ("notebook", str(place.notebook or place.journal.parent))
+        names = [flow.name or flow.notebook or flow.id for flow in recorded]
+        raise UnknownNameError(what=what, name=name, hint=hint(name, names))
+    return [OpenFlow(flow, reader.records(flow.id), _cells(place.notebook or Path(flow.notebook))) for flow in chosen]
+
+
+def _chosen(flows: Sequence[FlowSeen], place: Place, wanted: str) -> list[FlowSeen]:
+    if wanted:
+        ids = {wanted, named_flow(wanted, "")}
+        return [flow for flow in flows if flow.id in ids or flow.name == wanted]
+    if place.notebook is None:
+        return list(flows)
+    own = [flow for flow in flows if flow.notebook == str(place.notebook)]
+    return own or [flow for flow in flows if flow.id == default_flow()]
+
+
+def _cells(notebook: Path) -> tuple[PlannedCell, ...]:
+    """The notebook's cells; none where its file is not there or is not a notebook."""
+    try:
+        found = json.loads(notebook.read_text("utf-8"))
+        return notebook_cells(found)
+    except (OSError, ValueError, AttributeError, TypeError):
+        return ()
+
+
+def seen_in(place: Place) -> Seen | None:
+    """What the doctor wants to know of a journal; None where there is none."""
+    if not place.journal.is_dir():
+        return None
+    try:
+        with contextlib.closing(open_reader(place)) as reader:
+            flows = reader.flows()
+            runs = {run: seen for flow in flows for run, seen in reader.records(flow.id).runs.items()}
+            sizes = tuple((name, size) for name, size in asdict(reader.sizes()).items() if size)
+    except KeelError as error:
+        return Seen(trouble=error)
+    return Seen(tuple(runs[run] for run in sorted(runs)), len(flows), sizes)
+
+
+def messages_of(reader: JournalReader, entry: Entry) -> tuple[Message, ...]:
+    """What an entry showed. Raises DamagedError (E051) where it is not what was written."""
+    from keel_notebook.capture.outputs import unpack_messages  # noqa: PLC0415 - only `keel show` looks at outputs
+
+    return unpack_messages(reader.read(entry.outputs)) if entry.outputs is not None else ()
+
+
+def flow_with(flows: Sequence[OpenFlow], step: str) -> OpenFlow:
+    """The newest flow that knows a step. Raises UnknownNameError (E002)."""
+    for flow in flows:
+        if known_step(flow.records, step):
+            return flow
+    known = {name for flow in flows for name in steps_in(flow.records)}
+    raise UnknownNameError(what="step", name=step, hint=hint(step, known))
+
+
+def entry_meant(flows: Sequence[OpenFlow], name: str) -> tuple[OpenFlow, Entry]:
+    """The entry that a person means by a step's name (its newest record) or by an id like ``7.12``.
+
+    Raises UnknownNameError (E002).
+    """
+    try:
+        flow = flow_with(flows, name)
+    except KeelError:
+        if _ENTRY_ID.fullmatch(name) is None:
+            raise
+        return _entry_by_id(flows, EntryId(name))
+    record = newest_ok(flow.records, name)
+    if record is None:
+        record = next(entry for entry in steps_in(flow.records)[name] if entry.kind in RECORDS)
+    return flow, record
+
+
+def _entry_by_id(flows: Sequence[OpenFlow], wanted: EntryId) -> tuple[OpenFlow, Entry]:
+    for flow in flows:
+        for entry in flow.records.entries:
+            if entry.entry == wanted:
+                return flow, entry
+    raise UnknownNameError(what="entry", name=wanted, hint="; `keel log` lists the entries")
