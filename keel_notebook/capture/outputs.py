@@ -1,0 +1,64 @@
+"""What a cell shows: recorded while it is shown, kept as bytes, shown again (DESIGN 4.5, 4.6, 6 "Outputs").
+
+This is the door; behind it are the taps (``tap_kernel``, ``tap_shell``), what makes a foreign journal's outputs
+harmless (``tap_trust``), and the folding (``core/fold``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgpack
+
+from keel_notebook.capture.tap_kernel import KernelTap
+from keel_notebook.capture.tap_shell import ShellTap
+from keel_notebook.capture.tap_trust import has_script, sanitised
+from keel_notebook.core.ports import Message, Tap
+from keel_notebook.core.shown import Caps
+from keel_notebook.errors import DamagedError
+
+__all__ = ["KernelTap", "ShellTap", "has_script", "make_tap", "pack_messages", "sanitised", "unpack_messages"]
+
+SCHEMA = "keel.outputs/v1"
+_LONG = 1
+"""Extension type of integers that MessagePack does not hold: their decimal digits."""
+
+
+def make_tap(shell: Any, *, caps: Caps | None = None) -> Tap:
+    """The tap for a shell: that of its kernel, or of the terminal where it has none."""
+    if getattr(getattr(shell, "kernel", None), "session", None) is not None:
+        return KernelTap(shell, caps=caps)
+    return ShellTap(shell, caps=caps)
+
+
+def pack_messages(messages: Iterable[Message]) -> bytes:
+    """Messages as MessagePack: ``{"schema", "messages": [[kind, content, metadata, buffers], …]}``."""
+    wire = [[m.kind, dict(m.content), dict(m.metadata), list(m.buffers)] for m in messages]
+    packed: bytes = msgpack.packb(
+        {"schema": SCHEMA, "messages": wire}, default=_long, unicode_errors="surrogatepass", use_bin_type=True
+    )
+    return packed
+
+
+def unpack_messages(packed: bytes) -> tuple[Message, ...]:
+    """The messages behind bytes made by ``pack_messages``. Raises DamagedError (E051) for anything else."""
+    try:
+        wire = msgpack.unpackb(packed, ext_hook=_read_long, unicode_errors="surrogatepass", strict_map_key=False)
+        if wire["schema"] != SCHEMA:
+            raise DamagedError(what="the output", detail="its schema is not " + SCHEMA)
+        return tuple(Message(kind, content, meta, tuple(buffers)) for kind, content, meta, buffers in wire["messages"])
+    except (ValueError, KeyError, TypeError, msgpack.UnpackException) as problem:
+        raise DamagedError(what="the output", detail=f"it does not decode ({type(problem).__name__})") from problem
+
+
+def _long(value: Any) -> msgpack.ExtType:
+    if isinstance(value, int):
+        return msgpack.ExtType(_LONG, str(value).encode())
+    raise TypeError(f"{type(value).__name__} is no message content")
+
+
+def _read_long(code: int, digits: bytes) -> int:
+    if code != _LONG:
+        raise ValueError("an extension type that this version does not know")
+    return int(digits)

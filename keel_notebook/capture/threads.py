@@ -1,0 +1,85 @@
+"""Whose thread is it: the kernel's own, a pool's idle worker, or one that a cell started and left running (C19)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+_KERNEL = ("ipykernel", "IPython", "jupyter_client", "tornado", "zmq", "debugpy", "_pydev", "pydevd", "keel_notebook")
+_ATTENDANTS = (
+    "tqdm",
+    "joblib.externals.loky",
+    "concurrent.futures.process",
+    "multiprocessing.pool",
+    "multiprocessing.queues",
+    "multiprocessing.managers",
+)
+"""Threads that libraries keep for themselves: they do nothing of their own."""
+_known: WeakKeyDictionary[threading.Thread, bool] = WeakKeyDictionary()
+
+
+def is_kernels(thread: threading.Thread) -> bool:
+    """Whether a thread belongs to the kernel or to keel, and not to the person's code."""
+    if thread not in _known:
+        _known[thread] = _module_of(thread).startswith(_KERNEL) or thread.name.startswith("keel")
+    return _known[thread]
+
+
+def kernel_idents() -> frozenset[int | None]:
+    """The idents of all threads of the kernel."""
+    return frozenset(thread.ident for thread in threading.enumerate() if is_kernels(thread))
+
+
+def lingering(before: Iterable[threading.Thread]) -> list[threading.Thread]:
+    """Threads that run now, did not run before, and will go on doing something by themselves.
+
+    A pool's worker that waits for work is none of them: what it does next, it does for a later cell.
+    """
+    known = set(before)
+    return at_work(thread for thread in threading.enumerate() if thread not in known)
+
+
+def at_work(threads: Iterable[threading.Thread]) -> list[threading.Thread]:
+    """Those of the threads that are a person's and may do something without being asked again."""
+    main = threading.main_thread()
+    candidates = [
+        thread
+        for thread in threads
+        if thread is not main and not is_kernels(thread) and not _module_of(thread).startswith(_ATTENDANTS)
+    ]
+    if not candidates:
+        return []
+    frames = sys._current_frames()
+    return [thread for thread in candidates if not _waits_in_pool(frames.get(thread.ident or 0))]
+
+
+def _module_of(thread: threading.Thread) -> str:
+    module: str = type(thread).__module__
+    if module != "threading":
+        return module
+    target: Any = getattr(thread, "_target", None)
+    owner = getattr(target, "__self__", None)
+    if owner is None:
+        return str(getattr(target, "__module__", None))
+    return (owner if isinstance(owner, type) else type(owner)).__module__
+
+
+def _waits_in_pool(frame: FrameType | None) -> bool:
+    """Whether the innermost thing that a thread does is to wait for the work queue of a pool."""
+    while frame is not None and frame.f_code.co_filename.endswith(_WAITING):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    return any(frame.f_code.co_filename.endswith(file) and frame.f_code.co_name == name for file, name in _WORKERS)
+
+
+_WAITING = (os.path.join(os.sep, "threading.py"), os.path.join(os.sep, "queue.py"))
+_WORKERS = (
+    (os.path.join("concurrent", "futures", "thread.py"), "_worker"),
+    (os.path.join("multiprocessing", "pool.py"), "worker"),
+)

@@ -1,0 +1,216 @@
+"""What a cell does outside the process: network, child processes, files, threads that outlive it (DESIGN 6, Files).
+
+The audit hook is blind to native code: readers of parquet, Arrow or HDF5 open files past it, and C libraries have
+their own sockets. Child processes are also seen by the counters that the system keeps, whoever started them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keel_notebook.capture.audit import CHILDREN, FILES, FOLDER, NETWORK, Args, unwatch, watch
+from keel_notebook.capture.threads import kernel_idents, lingering
+
+_MOST_FILES = 20_000
+"""Distinct touches that are kept of one cell; with more, ``WorldSeen.unsure`` is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTouch:
+    """A path that a cell touched.
+
+    ``how`` is ``read``, ``write``, ``append``, ``list``, ``glob``, ``remove``, ``rename`` (away from this path),
+    ``make`` (a folder) or ``database`` (SQLite). It says what was tried: the file may not exist. ``folder`` is the
+    working directory that a relative path was relative to.
+    """
+
+    path: str
+    how: str
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSeen:
+    """What a cell did outside the process. ``unsure``: it may have done more than could be seen."""
+
+    network: bool
+    children: bool
+    files: tuple[FileTouch, ...]
+    threads_left: int
+    unsure: bool = False
+
+
+class World:
+    """Watches what the code of a cell does outside the process.
+
+    ``ignore`` are folders that do not count: the journal's own. What threads of the kernel do does not count either.
+    """
+
+    def __init__(self, ignore: str | Path | Iterable[str | Path] = ()) -> None:
+        folders = (ignore,) if isinstance(ignore, str | Path) else ignore
+        self._ignore = tuple(os.path.join(os.path.abspath(folder), "") for folder in folders)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._network = False
+        self._touched: dict[tuple[str, str, str], bool] = {}  # with whether it counts
+        self._children = Children()
+        self._threads: frozenset[threading.Thread] = frozenset()
+        self._others: frozenset[int | None] = frozenset()
+        self._folder: str | None = None
+        self._unsure = False
+
+    def open(self) -> None:
+        """Start watching: a cell is about to run."""
+        unwatch(self)
+        self._forget()
+        self._others = kernel_idents()
+        self._threads = frozenset(threading.enumerate())
+        self._children.mark()
+        watch(self)
+
+    def close(self) -> WorldSeen:
+        """Stop watching; what the cell did. Where the watch itself failed, everything counts as done."""
+        unwatch(self)
+        unsure = self._unsure
+        return WorldSeen(
+            network=self._network or unsure,
+            children=self._children.started() or unsure,
+            files=tuple(FileTouch(*touch) for touch, counts in self._touched.items() if counts),
+            threads_left=len(lingering(self._threads)),
+            unsure=unsure or len(self._touched) >= _MOST_FILES,
+        )
+
+    def note(self, event: str, args: Args) -> None:
+        """Called by the audit hook. Never raises: that would undo what the cell does."""
+        kernels = threading.get_ident() in self._others
+        try:
+            if event in CHILDREN:
+                self._children.note(kernels=kernels)
+            elif kernels:
+                return
+            elif event in NETWORK:
+                self._network = True
+            elif event in FOLDER:
+                self._folder = None
+            else:
+                for how, path in FILES[event](args):
+                    self._touch(path, how)
+        except Exception:  # noqa: BLE001 - whatever fails here must not reach the cell: unknown counts as done
+            self._unsure = True
+
+    def _touch(self, path: Any, how: str) -> None:
+        if isinstance(path, int):
+            return  # an open file by its number: it was noted when it was opened
+        path = os.fsdecode(path)
+        folder = "" if path.startswith(os.sep) else self._cwd()
+        touch = (path, how, folder)
+        if touch not in self._touched and len(self._touched) < _MOST_FILES:
+            full = os.path.join(folder, path) + os.sep
+            never = full.startswith(_NEVER) or full.startswith(self._ignore) or _NEVER_PART.search(full) is not None
+            self._touched[touch] = not never
+
+    def _cwd(self) -> str:
+        if self._folder is None:
+            try:
+                self._folder = os.getcwd()
+            except OSError:
+                self._folder = ""  # it was removed under our feet
+        return self._folder
+
+
+class Children:
+    """Whether child processes were started since a mark, by Python or by native code."""
+
+    def __init__(self) -> None:
+        self._noted = self._others = False
+        self._reaped: tuple[int, ...] = ()
+        self._had_any = False
+        self._made = ""
+
+    def mark(self) -> None:
+        """From now on."""
+        self._noted = self._others = False
+        self._reaped, self._had_any, self._made = _reaped(), _any_child(), _processes_made()
+
+    def note(self, *, kernels: bool = False) -> None:
+        """A child is being started. It does not count if the kernel, or a question what system this is, starts it."""
+        if kernels or _asks_for_the_system():
+            self._others = True
+        else:
+            self._noted = True
+
+    def started(self) -> bool:
+        """Whether there was one since the mark that counts."""
+        if self._noted or _processes_made() != self._made:
+            return True
+        if self._others or self._had_any:
+            return False  # the counters below would also count those
+        return _reaped() != self._reaped or _any_child()
+
+
+    def alive(self) -> bool:
+        """Whether a child process still runs, for all that is known without asking each of them."""
+        try:
+            return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:
+            return False
+
+
+def _processes_made() -> str:
+    """A counter of multiprocessing, which starts processes past the audit hook; loky and joblib build on it."""
+    module = sys.modules.get("multiprocessing.process")
+    return repr(getattr(module, "_process_counter", None))
+
+
+def _reaped() -> tuple[int, ...]:
+    """Counters that grow with every child that was waited for: starting a process faults pages."""
+    use = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return use.ru_minflt, use.ru_majflt, use.ru_nvcsw
+
+
+def _any_child() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _asks_for_the_system() -> bool:
+    frame = sys._getframe()
+    for _ in range(12):
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+        if frame.f_code.co_filename.endswith(_SYSTEM_QUESTIONS):
+            return True
+    return False
+
+
+def _never() -> tuple[str, ...]:
+    """Where files are that belong to the machine or to Python, not to anybody's work."""
+    folders = {"/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share", "/lib", "/lib64", "/System", "/Library"}
+    folders |= {os.path.expanduser(name) for name in ("~/.ipython", "~/.jupyter", "~/.local/share/jupyter")}
+    folders |= {
+        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib", "include", "scripts")
+    }
+    for prefix in {sys.prefix, sys.base_prefix}:  # not the whole of it: a virtual environment may be a project's folder
+        folders |= {os.path.join(prefix, name) for name in ("lib", "lib64", "bin", "share", "etc", "ssl")}
+    return tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders))
+
+
+_NEVER = _never()
+_NEVER_PART = re.compile(r"(?:^|/)(?:site-packages|dist-packages|__pycache__|\.keel|\.ipynb_checkpoints)/")
+_SYSTEM_QUESTIONS = tuple(
+    os.path.join(os.sep, *parts) for parts in (("platform.py",), ("ctypes", "util.py"), ("uuid.py",))
+)
