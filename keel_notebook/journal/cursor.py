@@ -18,6 +18,8 @@ from keel_notebook.journal.liveness import Life
 from keel_notebook.journal.sidefile import Side, read_side
 
 _WINDOW: Final = 16 << 20
+_FIRST: Final = 16 << 10
+"""Bytes that hold a segment's head and first frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Cursor:
 
     def side(self) -> Side:
         """What the side file says, or said when it was last there."""
-        found = read_side(self._place.side(self.run), self._ident or b"")
+        found = read_side(self._place.side(self.run), self._ident or b"-")
         self._side = max(self._side, found, key=lambda side: side.sure) if found.rss == 0 else found
         return self._side
 
@@ -146,16 +148,18 @@ class Cursor:
 
     def _begin(self, size: int) -> bool:
         assert self._fd is not None
-        raw = os.pread(self._fd, frames.HEAD_BYTES, 0)
+        raw = os.pread(self._fd, _FIRST, 0)
         ident = frames.read_head(raw)
+        if ident is None or not _fits(raw, ident):
+            side = read_side(self._place.side(self.run), None)
+            others = {side.ident, raw[8 : frames.HEAD_BYTES], *(resume.ident for resume in self._resumes)}
+            known = next((other for other in others if _fits(raw, other)), None)
+            if known is not None:
+                self.faults.append(Fault(0, frames.HEAD_BYTES, "its head is damaged"))
+                ident = known
+            elif ident is None:
+                self._no_head(raw, max(size, side.sure))
         if ident is None:
-            if len(raw) >= 8 and raw[:7] == frames.SEGMENT_MAGIC[:7]:
-                if raw[7:8] != frames.SEGMENT_MAGIC[7:]:
-                    raise JournalUnreachableError(
-                        journal=self._place.path, detail="it was written by a newer version of keel"
-                    )
-            elif size >= frames.HEAD_BYTES and not self.faults:
-                self.faults.append(Fault(0, size, "not a segment"))
             return False
         self._ident = ident
         self.at, self._link = frames.HEAD_BYTES, frames.first_link(ident)
@@ -170,6 +174,14 @@ class Cursor:
         self._promised = self.at
         self._safe = (self.at, self._link)
         return True
+
+    def _no_head(self, raw: bytes, end: int) -> None:
+        version = len(frames.SEGMENT_MAGIC) - 1
+        ours = raw[:version] == frames.SEGMENT_MAGIC[:version]
+        if ours and len(raw) > version and raw[version] != frames.SEGMENT_MAGIC[version]:
+            raise JournalUnreachableError(journal=self._place.path, detail="a newer version of keel wrote it")
+        if end >= frames.HEAD_BYTES and not self.faults:
+            self.faults.append(Fault(0, end, "the beginning is missing"))
 
     def _scan(self, size: int, window: int, *, dead: bool) -> list[Frame] | None:
         # The frames of the next window; None where one frame is larger than the window.
@@ -205,3 +217,8 @@ class Cursor:
                 self.ended = True
             case _:
                 pass
+
+
+def _fits(raw: bytes, ident: bytes) -> bool:
+    # Whether the frames behind the head are of the segment with this id.
+    return frames.starts_sound(raw[frames.HEAD_BYTES :], seed=frames.seed_of(ident))

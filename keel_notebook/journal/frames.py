@@ -120,6 +120,11 @@ def encode(  # noqa: PLR0913 - one argument for each field of the header
     return header + _CHECK.pack(zlib.crc32(body, zlib.crc32(header, seed))) + body
 
 
+def starts_sound(raw: bytes, *, seed: int) -> bool:
+    """Whether ``raw`` begins with a whole frame of the segment with this seed."""
+    return _sound(raw, 0, base=0, seed=seed) is not None
+
+
 def scan(raw: bytes, *, base: int, link: bytes, seed: int, sure: int) -> Scan:
     """The sound frames in ``raw``, which lies at offset ``base`` of its segment.
 

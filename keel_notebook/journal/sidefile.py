@@ -33,9 +33,12 @@ def write_side(fd: int, side: Side) -> None:
     os.pwrite(fd, raw + _CHECK.pack(zlib.crc32(raw)), 0)
 
 
-def read_side(path: str, ident: bytes) -> Side:
-    """What the side file of segment ``ident`` says; zeros where there is no sound one. Raises OSError."""
-    nothing = Side(ident, 0, 0)
+def read_side(path: str, ident: bytes | None) -> Side:
+    """What the side file of segment ``ident`` (None: of any) says; zeros where there is no sound one.
+
+    Raises OSError.
+    """
+    nothing = Side(ident or b"", 0, 0)
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -47,4 +50,4 @@ def read_side(path: str, ident: bytes) -> Side:
     if len(raw) != _SIZE or _CHECK.unpack_from(raw, _FORM.size)[0] != zlib.crc32(raw[: _FORM.size]):
         return nothing
     side = Side(*_FORM.unpack_from(raw))
-    return side if side.ident == ident else nothing
+    return side if ident in {None, side.ident} else nothing

@@ -1,0 +1,133 @@
+"""What the journal's tests share: a clock, seals, entries, and kernels that can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from keel_notebook.core.model import Blob, Digest, Entry, FlowId, Input, Kind, Payload, Status, entry_id
+from keel_notebook.journal.disk import DiskJournal, open_journal
+
+FLOW = FlowId("flow-a")
+OTHER = FlowId("flow-b")
+
+
+class RealClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class KeySeal:
+    def __init__(self, key: bytes = b"mine") -> None:
+        self._key = key
+
+    def sign(self, body: bytes) -> bytes:
+        return hashlib.blake2b(body, key=self._key, digest_size=16).digest()
+
+    def verify(self, body: bytes, mac: bytes) -> bool:
+        return self.sign(body) == mac
+
+
+def opened(folder: Path, *, seal: KeySeal | None = None, clock: Any = None, rest_s: float | None = None) -> DiskJournal:
+    """A journal that starts no ingests by itself unless ``rest_s`` says so."""
+    return open_journal(
+        folder, clock=clock or RealClock(), seal=seal or KeySeal(), notebook="/n/a.ipynb", cwd="/n", rest_s=rest_s
+    )
+
+
+def entry(journal: Any, step: str = "fit", **fields: Any) -> Entry:
+    """A new entry of the journal's run."""
+    seq = fields.pop("seq", None) or journal.next_seq()
+    fields.setdefault("flow", FLOW)
+    fields.setdefault("kind", Kind.STEP)
+    fields.setdefault("status", Status.OK)
+    fields.setdefault("code", Digest("c" * 32))
+    fields.setdefault("inputs", (Input("a", Digest("d" * 32), preview="7"),))
+    return Entry(entry=entry_id(journal.run, seq), run=journal.run, seq=seq, step=step, **fields)
+
+
+def with_object(journal: Any, content: bytes, **fields: Any) -> Entry:
+    """An entry whose payload has one object with this content."""
+    blob = journal.blob(content)
+    return entry(journal, payload=Payload(blob, bytes=blob.size), **fields)
+
+
+def drop(journal: DiskJournal) -> None:
+    """What SIGKILL does to a kernel of this process: nothing more is written, the lock goes."""
+    journal._flusher.stop(5)
+    journal._closed = True
+    assert journal._writer.segment is not None
+    journal._writer.segment.close()
+
+
+def forked(body: Callable[[], None]) -> int:
+    """Run ``body`` in a forked child and return its wait status; 0 is a quiet end."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            body()
+            code = 0
+        except BaseException:  # noqa: BLE001 - a forked child must never return into the test run
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitpid(pid, 0)[1]
+
+
+@contextlib.contextmanager
+def killed_child(body: Callable[[int], None]) -> Iterator[tuple[int, int]]:
+    """A forked child that runs ``body(fd)``; gives its pid and the reading end of its pipe, kills it at the end."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        try:
+            body(writing)
+        except BaseException:  # noqa: BLE001 - a forked child must never return into the test run
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        yield pid, reading
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
+
+
+def drained(fd: int) -> bytes:
+    """Everything until the other end is closed."""
+    parts = []
+    while part := os.read(fd, 1 << 16):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def wait_for(fact: Callable[[], Any], *, within_s: float = 20.0, what: str = "") -> Any:
+    """The first true value of ``fact``; fails where it does not come."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = fact()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"never came: {what or fact}"
+        time.sleep(0.01)
+
+
+def blob(content: bytes) -> Blob:
+    return Blob(len(content), inline=content)
