@@ -68,7 +68,7 @@ def status(target: str, flow: str, *, as_json: bool) -> None:
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415 - only what the command needs
 
     place = cli_open.place_of(target)
-    with contextlib.closing(cli_open.open_reader(place)) as reader:
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         found = [item.report(_now()) for item in cli_open.flows_of(reader, place, wanted=flow)]
     if as_json:
         first, *others = [report.to_dict() for report in found]
@@ -93,7 +93,7 @@ def plan(target: str, flow: str, *, as_json: bool) -> None:
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415
 
     place = cli_open.place_of(target)
-    with contextlib.closing(cli_open.open_reader(place)) as reader:
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         found = cli_open.flows_of(reader, place, wanted=flow)[0]
     cells = found.cells or recorded_cells(found.records)
     put_page(tables.PlanTable(planned(cells, found.records, now=_now())), as_json=as_json)
@@ -109,7 +109,7 @@ def log(target: str, flow: str, step: str, limit: int, *, as_json: bool) -> None
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415 - only what the command needs
 
     place = cli_open.place_of(target)
-    with contextlib.closing(cli_open.open_reader(place)) as reader:
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         flows = cli_open.flows_of(reader, place, wanted=flow)
         found = cli_open.flow_with(flows, step) if step else flows[0]
         entries = reader.history(found.seen.id, step or None)
@@ -129,11 +129,12 @@ def show(name: str, target: str, flow: str, *, whole: bool, as_json: bool) -> No
     from keel_notebook.front import cli_open, show  # noqa: PLC0415 - only what the command needs
 
     place = cli_open.place_of(target)
-    with contextlib.closing(cli_open.open_reader(place)) as reader:
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         found, entry = cli_open.entry_meant(cli_open.flows_of(reader, place, wanted=flow), name)
-        outputs = show.outputs_of(cli_open.messages_of(reader, entry))
+        messages, trouble = cli_open.messages_of(reader, entry)
     trusted = entry.entry not in found.records.untrusted
-    put_page(show.ShowTable(show.ShowReport(entry, outputs, trusted, whole)), as_json=as_json)
+    report = show.ShowReport(entry, show.outputs_of(messages), trusted, trouble, whole)
+    put_page(show.ShowTable(report), as_json=as_json)
 
 
 @_command
@@ -149,7 +150,7 @@ def why(step: str, target: str, flow: str, *, as_json: bool) -> None:
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415
 
     place = cli_open.place_of(target)
-    with contextlib.closing(cli_open.open_reader(place)) as reader:
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         found = cli_open.flow_with(cli_open.flows_of(reader, place, wanted=flow), step)
     put_page(tables.WhyTable(reasons(step, found.records, {}, when=tables.local_time)), as_json=as_json)
 
@@ -177,8 +178,7 @@ def doctor(target: str, *, as_json: bool) -> None:
     from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
     from keel_notebook.front import doctor as looks  # noqa: PLC0415
 
-    place = cli_open.place_of(target)
-    report = looks.examine(place.journal, key=cli_open.key_file(), seen=cli_open.seen_in(place))
+    report = looks.checkup(cli_open.place_of(target).journal)
     put_page(looks.DoctorTable(report), as_json=as_json)
     _leave(DONE if report.well else FAILED)
 

@@ -7,13 +7,12 @@ ran, the folder's default flow.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from keel_notebook.core.ids import default_flow, named_flow
@@ -25,8 +24,7 @@ from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport, status
 from keel_notebook.core.sources import same_code
 from keel_notebook.core.why import hint
-from keel_notebook.errors import JournalUnreachableError, KeelError, UnknownNameError
-from keel_notebook.front.doctor import Seen
+from keel_notebook.errors import DamagedError, JournalUnreachableError, KeelError, UnknownNameError
 from keel_notebook.journal.flows import FlowSeen
 from keel_notebook.journal.reader import JournalReader, read_journal
 from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
@@ -72,15 +70,15 @@ def _seal() -> OwnerSeal:
         return OwnerSeal(secrets.token_bytes(KEY_BYTES))
 
 
-def open_reader(place: Place) -> JournalReader:
+def open_reader(journal: Path) -> JournalReader:
     """A reader of the journal. Raises JournalUnreachableError (E054), also where there is no journal."""
     try:
-        there = place.journal.is_dir()
+        there = journal.is_dir()
     except OSError as error:
-        raise JournalUnreachableError(journal=place.journal, detail=error.strerror) from None
+        raise JournalUnreachableError(journal=journal, detail=error.strerror) from None
     if not there:
-        raise JournalUnreachableError(journal=place.journal, detail="it is not there; nothing was recorded here yet")
-    return read_journal(place.journal, seal=_seal())
+        raise JournalUnreachableError(journal=journal, detail="it is not there; nothing was recorded here yet")
+    return read_journal(journal, seal=_seal())
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +150,16 @@ def _cells(notebook: Path) -> tuple[PlannedCell, ...]:
         return ()
 
 
-def seen_in(place: Place) -> Seen | None:
-    """What the doctor wants to know of a journal; None where there is none."""
-    if not place.journal.is_dir():
-        return None
-    try:
-        with contextlib.closing(open_reader(place)) as reader:
-            flows = reader.flows()
-            runs = {run: seen for flow in flows for run, seen in reader.records(flow.id).runs.items()}
-            sizes = tuple((name, size) for name, size in asdict(reader.sizes()).items() if size)
-    except KeelError as error:
-        return Seen(trouble=error)
-    return Seen(tuple(runs[run] for run in sorted(runs)), len(flows), sizes)
-
-
-def messages_of(reader: JournalReader, entry: Entry) -> tuple[Message, ...]:
-    """What an entry showed. Raises DamagedError (E051) where it is not what was written."""
+def messages_of(reader: JournalReader, entry: Entry) -> tuple[tuple[Message, ...], str]:
+    """What an entry showed; or nothing, and why that cannot be read."""
     from keel_notebook.capture.outputs import unpack_messages  # noqa: PLC0415 - only `keel show` looks at outputs
 
-    return unpack_messages(reader.read(entry.outputs)) if entry.outputs is not None else ()
+    if entry.outputs is None:
+        return (), ""
+    try:
+        return unpack_messages(reader.read(entry.outputs)), ""
+    except DamagedError as error:
+        return (), str(error)
 
 
 def flow_with(flows: Sequence[OpenFlow], step: str) -> OpenFlow:

@@ -5,6 +5,7 @@ Looks, and changes nothing. Every finding says what it is, whether it is well, a
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import platform
@@ -21,6 +22,7 @@ from typing import Any
 from keel_notebook.core.ports import RunEnd, RunSeen
 from keel_notebook.core.units import count, size
 from keel_notebook.errors import KeelError
+from keel_notebook.front.cli_open import key_file, open_reader
 from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
 from keel_notebook.journal.damage import cloud_folder, troubles
 from keel_notebook.journal.drives import drive_kind, is_local
@@ -82,6 +84,24 @@ class Seen:
     flows: int = 0
     sizes: Sequence[tuple[str, int]] = ()
     trouble: KeelError | None = None
+
+
+def checkup(journal: Path) -> DoctorReport:
+    """Look at everything, with this process's settings. ``journal`` is its folder; it need not be there."""
+    return examine(journal, key=key_file(), seen=_look_into(journal))
+
+
+def _look_into(journal: Path) -> Seen | None:
+    if not journal.is_dir():
+        return None
+    try:
+        with contextlib.closing(open_reader(journal)) as reader:
+            flows = reader.flows()
+            runs = {run: seen for flow in flows for run, seen in reader.records(flow.id).runs.items()}
+            sizes = tuple((name, found) for name, found in asdict(reader.sizes()).items() if found)
+    except KeelError as error:
+        return Seen(trouble=error)
+    return Seen(tuple(runs[run] for run in sorted(runs)), len(flows), sizes)
 
 
 def examine(journal: Path, *, key: Path, seen: Seen | None) -> DoctorReport:

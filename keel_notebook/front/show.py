@@ -42,6 +42,8 @@ class ShowReport:
     entry: Entry
     outputs: tuple[ShownOutput, ...]
     trusted: bool
+    trouble: str = ""
+    """Why the outputs cannot be shown, where they cannot."""
     whole: bool = False
     """Whether all lines of output are shown."""
 
@@ -59,6 +61,7 @@ class ShowReport:
             "deleted": list(entry.deleted),
             "not_stored": [_slots(item, "name type reason") for item in entry.not_stored],
             "outputs": [output.to_dict() for output in self.outputs],
+            "trouble": self.trouble,
         }
 
 
@@ -146,6 +149,8 @@ def _table(columns: tuple[Column, ...], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _output_blocks(report: ShowReport) -> Iterator[Block]:
+    if report.trouble:
+        yield Line(report.trouble, Tone.BAD)
     room = None if report.whole else MOST_LINES
     for output in report.outputs:
         also = f" (also {', '.join(output.also)})" if output.also else ""

@@ -4,12 +4,18 @@ import itertools
 
 import pytest
 
+from keel_notebook.capture.outputs import pack_messages
 from keel_notebook.core.done import StepDone, decision_entry
 from keel_notebook.core.model import Blob, Entry, FlowId, Input, Kind, Payload, Problem, Status, Write, entry_id
-from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen, RunStart
+from keel_notebook.core.ports import FlowRecords, Message, RunEnd, RunSeen, RunStart
+
+_PACKED = pack_messages([Message("stream", {"name": "stdout", "text": "done\n"})])
 
 T0 = 1_780_000_000.0
 """When every story begins."""
+
+PRINTED = Blob(len(_PACKED), inline=_PACKED)
+"""What every step of a story showed."""
 
 HOSTILE = {
     "quotes": "a\"b'c`d",
@@ -64,7 +70,7 @@ class Story:
             inputs=tuple(Input(n, d, preview=f"{n} was {d}", type="int") for n, d in (reads or {}).items()),
             writes=tuple(Write(n, d, "int", 8, f"{d}") for n, d in (writes or {}).items()),
             payload=Payload(Blob(100), bytes=2_100_000) if status is Status.OK else None,
-            outputs=Blob(1_000) if ended else None,
+            outputs=more.pop("outputs", PRINTED if ended else None),
             started_at=self.now,
             ended_at=self.now + took if ended else None,
             took_s=took if ended else None,

@@ -14,7 +14,7 @@ from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen, RunStart
 from keel_notebook.core.report import StepDone, status
 from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, states
 
-from .conftest import Story
+from .conftest import PRINTED, Story
 
 BADGES = [
     *("dead", "ambiguous", "failed", "interrupted", "diverged", "stale", "waiting", "sleeping"),
@@ -57,7 +57,7 @@ def test_the_json_has_exactly_the_pinned_shape(three_steps):
         "recorded_at": three_steps.entries[1].ended_at,
         "took_s": 600.0,
         "replay_s": 0.02,
-        "bytes": 2_101_000,
+        "bytes": 2_100_000 + PRINTED.size,
         "differs": [],
         "why": "code and inputs are those of the record",
         "not_stored": [],
