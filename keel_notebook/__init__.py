@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "load_ipython_extension", "register", "status", "unload_ipython_extension"]
+__all__ = ["__version__", "lineage", "load_ipython_extension", "register", "status", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -40,3 +40,10 @@ def status() -> Any:
     from keel_notebook.front.magics import current_status  # noqa: PLC0415 needs a running shell
 
     return current_status()
+
+
+def lineage() -> Any:
+    """The lineage of this notebook, as `%keel lineage` shows it; ``.to_dict()`` gives it as data (DESIGN 3.2)."""
+    from keel_notebook.front.magics import current_lineage  # noqa: PLC0415 needs a running shell
+
+    return current_lineage()

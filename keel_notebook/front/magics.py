@@ -21,6 +21,7 @@ from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
 from keel_notebook.core.report import status
 from keel_notebook.core.why import why
 from keel_notebook.errors import NotYetError, SettingsError
+from keel_notebook.front import comm
 from keel_notebook.front.settings import Keel
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session, rejected, say_nested
@@ -31,7 +32,6 @@ _ATTRIBUTE = "_keel_session"
 LATER: Mapping[str, str] = {
     "auto": "auto mode",
     "diff": "side-by-side divergence",
-    "lineage": "the lineage view",
     "restore": "restoring without running",
     "undo": "undo",
     "lanes": "lanes",
@@ -73,12 +73,14 @@ def load(shell: Any) -> None:
     setattr(shell, _ATTRIBUTE, session)
     shell.register_magics(KeelMagics(shell))
     session.start()
+    comm.register(shell, session)
 
 
 def unload(shell: Any) -> None:
     """End the session of this shell."""
     session = getattr(shell, _ATTRIBUTE, None)
     if session is not None:
+        comm.unregister(shell)
         session.stop()
         shell.configurables.remove(session.settings)
         delattr(shell, _ATTRIBUTE)
@@ -133,6 +135,20 @@ def _why(session: Session, words: list[str]) -> WhyTable:
     name = _one_name(words, "%keel why NAME")
     records = attached.journal.records(attached.flow.id)
     return WhyTable(why(name, records, session.ledger.done, when=local_time))
+
+
+def _lineage(session: Session, words: list[str]) -> Any:
+    _nothing_more(words, "%keel lineage")
+    from keel_notebook.front.widget import Lineage  # noqa: PLC0415 only a shown lineage needs it
+
+    return Lineage(session)
+
+
+def current_lineage() -> Any:
+    """The lineage of the running shell's notebook. Raises SettingsError where keel is not loaded."""
+    from IPython.core.getipython import get_ipython  # noqa: PLC0415 the shell is known only when asked
+
+    return _lineage(session_of(get_ipython()), [])
 
 
 def _known(session: Session, name: str) -> None:
@@ -240,6 +256,7 @@ COMMANDS: Mapping[str, Command] = {
     "status": Command(_status, "%keel [status]", "every step: state, decision, when, took, saved, size, why"),
     "plan": Command(_plan, "%keel plan", "what Run All would do now, cell by cell; nothing is executed"),
     "why": Command(_why, "%keel why NAME", "why a step replayed, executed or diverged"),
+    "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
     "rerun": Command(_rerun, "%keel rerun NAME", "execute the step when its cell runs next"),
     "forget": Command(
         _retired(lifecycle.FORGET, "%keel forget NAME", "the records of {name} are retired: it executes next time"),

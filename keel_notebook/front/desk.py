@@ -1,0 +1,279 @@
+"""Answers what a front end asks, beside running user code (FRONTEND.md, Comm target).
+
+A question may arrive on a thread of its own while a cell runs (JupyterLab sends comm messages over subshells). So
+reading is done with a journal reader of the desk's own and never with the kernel's journal, names of the notebook are
+never looked at, and what must happen on the main thread is named in ``ON_MAIN``: the caller sees to it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keel_notebook import __version__
+from keel_notebook.core.ids import default_flow, named_flow
+from keel_notebook.core.lifecycle import FORGET, REVIVE
+from keel_notebook.core.model import Entry, FlowId
+from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.report import status
+from keel_notebook.core.units import count
+from keel_notebook.core.why import why
+from keel_notebook.errors import KeelError, NotYetError, SettingsError
+from keel_notebook.front import lineage
+from keel_notebook.front.tables import local_time
+from keel_notebook.journal.flows import known_flows
+from keel_notebook.journal.reader import JournalReader, read_journal
+from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
+from keel_notebook.session import Session
+from keel_notebook.wiring import journal_folder, notebook_path
+
+ON_MAIN = frozenset({"recover", "forget", "revive", "trust"})
+"""Questions that write or touch the notebook's names: the main thread answers them, between cells."""
+
+MOST_TEXT = 20_000
+"""Characters of one recorded output that are shown."""
+MOST_PICTURE = 200_000
+"""Base64 characters of one recorded picture that are shown."""
+
+Ask = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class Desk:
+    """One front end's questions to one session. Safe to use from any thread, ``ON_MAIN`` excepted."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._reader: tuple[Path, JournalReader] | None = None
+        self._cells: dict[str, str] = {}
+        """Step name to source, in the order of the notebook, as the front end last told."""
+        self._questions: dict[str, Callable[[Ask], Answer]] = {
+            "hello": self._hello,
+            "status": self._status,
+            "cells": self._told_cells,
+            "why": self._why,
+            "timeline": self._timeline,
+            "storage": self._storage,
+            "waiting": self._waiting,
+            "rerun": self._rerun,
+            "accept": self._accept,
+            "forget": lambda ask: self._retire(ask, FORGET, "the records of {name} are retired: it executes next time"),
+            "revive": lambda ask: self._retire(ask, REVIVE, "{name} may run again: its deaths are counted anew"),
+            "recover": self._recover,
+            "trust": self._trust,
+        }
+
+    def answer(self, ask: Ask) -> Answer:
+        """The answer to one question: ``{"ok": true, "answer": …}`` or ``{"ok": false, "error": {code, text}}``.
+
+        Never raises: an exception here would be lost in a message handler.
+        """
+        question = self._questions.get(str(ask.get("ask", "")))
+        try:
+            if question is None:
+                raise SettingsError(where="a front end's question", detail="this version does not know it")
+            with self._lock:
+                return {"ok": True, "answer": question(ask)}
+        except KeelError as error:
+            return {"ok": False, "error": {"code": error.code, "text": str(error)}}
+        except Exception as error:  # noqa: BLE001 said to the front end, which shows it
+            return {"ok": False, "error": {"code": "E040", "text": f"keel failed: {type(error).__name__}"}}
+
+    def close(self) -> None:
+        """Let go of the journal's files."""
+        with self._lock:
+            if self._reader is not None:
+                self._reader[1].close()
+                self._reader = None
+
+    # ---- what is read
+
+    def _hello(self, ask: Ask) -> Answer:
+        can = ["replay", "rerun", "accept", "forget", "revive", "trust"]
+        if callable(getattr(self._session, "restore", None)):
+            can.append("recover")
+        return {"version": __version__, "can": can, "flow": self._flow(ask)}
+
+    def _status(self, ask: Ask) -> Answer:
+        return self._flow(ask)
+
+    def _told_cells(self, ask: Ask) -> Answer:
+        told = ask.get("cells", [])
+        self._cells = {str(cell["name"]): str(cell["source"]) for cell in told}
+        return self._flow(ask)
+
+    def _flow(self, _: Ask) -> Answer:
+        session = self._session
+        notebook = notebook_path(session.shell, session.cwd)
+        records = self._records()
+        now = session.clock.now()
+        if records is None:
+            return lineage.empty_view(now=now, notebook=str(notebook or ""))
+        own = self._own_run()
+        report = status(
+            records,
+            done=dict(session.ledger.done),
+            now=now,
+            live=own is not None,
+            notebook=str(notebook or ""),
+            order=[*self._cells] or list(session.ledger.order),
+            run=own,
+            edited=lineage.edited_steps(records, self._cells),
+        )
+        return lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
+
+    def _why(self, ask: Ask) -> Answer:
+        name = str(ask.get("step", ""))
+        records = self._existing()
+        done = dict(self._session.ledger.done)
+        report = why(name, records, done, run=self._own_run(), when=local_time)
+        wanted = {report.record, getattr(lineage.newest_attempt(records, name), "entry", None)}
+        outputs = {e.entry: self._outputs(e, records) for e in records.entries if e.entry in wanted}
+        return lineage.details_view(report, records, done, cell=self._cells.get(name), outputs=outputs)
+
+    def _timeline(self, ask: Ask) -> Answer:
+        most = max(1, int(ask.get("most", 200)))
+        return lineage.timeline_view(self._existing(), most=most, now=self._session.clock.now())
+
+    def _waiting(self, _: Ask) -> Answer:
+        return {"waits": lineage.waiting_view(self._existing()), "now": self._session.clock.now()}
+
+    def _storage(self, _: Ask) -> Answer:
+        records = self._existing()
+        assert self._reader is not None
+        folder, reader = self._reader
+        sizes = reader.sizes()
+        told = {"objects": sizes.objects, "segments": sizes.segments, "duckdb": sizes.duckdb}
+        return {"folder": str(folder), "steps": lineage.storage_view(records)} | told
+
+    def _outputs(self, entry: Entry, records: FlowRecords) -> Sequence[Answer]:
+        if entry.outputs is None or entry.entry in records.untrusted:
+            return ()  # what a stranger recorded is not rendered (DESIGN 8)
+        from keel_notebook.capture.outputs import unpack_messages  # noqa: PLC0415 only when somebody looks
+        from keel_notebook.front.show import outputs_of  # noqa: PLC0415 only when somebody looks
+
+        assert self._reader is not None
+        messages = unpack_messages(self._reader[1].read(entry.outputs))
+        shown: list[Answer] = []
+        for message in messages:
+            for output in outputs_of([message]):
+                one: Answer = {"kind": output.kind, "text": output.text[:MOST_TEXT]}
+                picture = message.content.get("data", {}).get("image/png")
+                if isinstance(picture, str) and len(picture) <= MOST_PICTURE:
+                    one["png"] = picture.replace("\n", "")
+                shown.append(one)
+        return shown
+
+    # ---- what is set or done
+
+    def _rerun(self, ask: Ask) -> Answer:
+        name = self._known(ask)
+        self._session.ledger.rerun.add(name)
+        self._session.ledger.accept.discard(name)
+        return {"said": f"{name} executes when its cell runs next"}
+
+    def _accept(self, ask: Ask) -> Answer:
+        name = self._known(ask)
+        self._session.ledger.accept.add(name)
+        self._session.ledger.rerun.discard(name)
+        return {"said": f"the record of {name} counts as right when its cell runs next"}
+
+    def _retire(self, ask: Ask, key: str, said: str) -> Answer:
+        name = self._known(ask)
+        self._session.retire(name, key)
+        return {"said": said.format(name=name)}
+
+    def _recover(self, ask: Ask) -> Answer:
+        restore = getattr(self._session, "restore", None)
+        if not callable(restore):
+            raise NotYetError(what="Recover", topic="restoring without running")
+        began = self._session.clock.monotonic()
+        names = tuple(str(name) for name in ask.get("names", ()))
+        report = restore(names) if names else restore()
+        took = self._session.clock.monotonic() - began
+        missing = [
+            {"name": lost.name, "type": getattr(lost, "type", ""), "reason": getattr(lost, "reason", "")}
+            for lost in report.missing
+        ]
+        return {"restored": list(report.restored), "missing": missing, "took_s": took, "flow": self._flow(ask)}
+
+    def _trust(self, _: Ask) -> Answer:
+        attached = self._session.attached()
+        trust = getattr(attached.journal, "trust", None)
+        if not callable(trust):
+            raise NotYetError(what="%keel trust", topic="trust")
+        sealed = trust(attached.flow.id)
+        return {"said": f"{count(sealed, 'record')} trusted: from now on they are replayed"}
+
+    def _known(self, ask: Ask) -> str:
+        name = str(ask.get("step", ""))
+        why(name, self._existing(), dict(self._session.ledger.done))  # raises where no step has this name
+        return name
+
+    # ---- the journal
+
+    def _existing(self) -> FlowRecords:
+        records = self._records()
+        return FlowRecords(default_flow(), (), {}) if records is None else records
+
+    def _records(self) -> FlowRecords | None:
+        """What is recorded of this notebook; None where there is no journal yet. Never makes one."""
+        session = self._session
+        attached = session._attached  # peeked at, not opened: opening belongs to the main thread
+        notebook = notebook_path(session.shell, session.cwd)
+        folder = attached.folder if attached else journal_folder(session.settings.journal, notebook, session.cwd)
+        if not (folder / "inbox").is_dir():
+            return None
+        if self._reader is None or self._reader[0] != folder:
+            if self._reader is not None:
+                self._reader[1].close()
+            self._reader = (folder, read_journal(folder, seal=_seal(session.settings.key_file)))
+        flow = attached.flow.id if attached else _flow_of(folder, notebook, session.settings)
+        return self._reader[1].records(flow)
+
+    def _own_run(self) -> int | None:
+        attached = self._session._attached
+        return attached.journal.run or None if attached else None
+
+
+def _flow_of(folder: Path, notebook: Path | None, settings: Any) -> FlowId:
+    """The flow that this kernel will attach to, found without making one."""
+    if settings.flow:
+        return named_flow(settings.flow, settings.flow_key)
+    if notebook is not None:
+        own = str(notebook.parent.resolve() / notebook.name)
+        for seen in known_flows(folder):
+            if seen.notebook == own and not seen.name and seen.key == settings.flow_key:
+                return seen.id
+    return default_flow()
+
+
+def _seal(key_file: str) -> OwnerSeal:
+    """The owner's seal, without making a key: looking needs none, and then nothing counts as the owner's."""
+    from keel_notebook.front.cli_open import key_file as usual  # noqa: PLC0415 one place knows where keys are
+
+    try:
+        where = Path(key_file).expanduser() if key_file else usual()
+        return OwnerSeal(bytes.fromhex(where.read_text("ascii").strip()))
+    except (OSError, ValueError):
+        return OwnerSeal(secrets.token_bytes(KEY_BYTES))
+
+
+def memory_limit() -> int:
+    """Bytes that processes may use here: the machine's, or less where a control group says so. 0 if unknown."""
+    import psutil  # noqa: PLC0415 asked for once per question, not at load
+
+    limit = int(psutil.virtual_memory().total)
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limit = min(limit, int(Path(file).read_text("ascii")))
+        except (OSError, ValueError):
+            continue
+    return limit
+
+
+__all__ = ["ON_MAIN", "Desk", "memory_limit"]

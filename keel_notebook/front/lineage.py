@@ -1,0 +1,208 @@
+"""What the lineage view is made of: records in, plain values out (`labextension/src/view/model.ts` reads them).
+
+Plain values only: names, verdicts, sizes and the previews that were written when a step was recorded. Never a
+payload: what is shown in a widget may end up in a saved notebook (FRONTEND.md, DESIGN 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from keel_notebook.core.done import StepDone
+from keel_notebook.core.lifecycle import RECORDS, entry_named, newest_ok
+from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
+from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.report import StatusReport
+from keel_notebook.core.sources import same_code
+from keel_notebook.core.why import WhyReport
+
+NEAR = 0.7
+"""A kernel that was last seen with this part of the memory probably died of it."""
+
+STEP_MAKER = "step "
+"""How the ledger names a step as the maker of a name."""
+
+
+def flow_view(
+    report: StatusReport, records: FlowRecords, *, own_run: int | None = None, memory_limit: int = 0
+) -> dict[str, Any]:
+    """A flow as the view reads it: the status report (DESIGN 3.4), and what is beside it.
+
+    Args:
+        report: where the flow stands.
+        records: its entries and runs.
+        own_run: the run of the kernel that asks; None while it has none.
+        memory_limit: bytes that a kernel may use here; 0 if unknown.
+    """
+    steps = [row.to_dict() | _beside(row.name, records) for row in report.steps]
+    return report.to_dict() | {
+        "steps": steps,
+        "notebook": report.notebook,
+        "now": report.now,
+        "notes": list(report.notes),
+        "untrusted": len(records.untrusted),
+        "died": death_before(records, own_run, memory_limit=memory_limit),
+    }
+
+
+def empty_view(*, now: float, notebook: str = "") -> dict[str, Any]:
+    """The view of a notebook of which nothing is recorded."""
+    head: dict[str, Any] = {"flow": "", "status": "new", "run": 0, "holder": None, "steps": [], "saved_s": 0.0}
+    return head | {"notebook": notebook, "now": now, "notes": [], "untrusted": 0, "died": None}
+
+
+def _beside(step: str, records: FlowRecords) -> dict[str, Any]:
+    record = newest_ok(records, step)
+    if record is None:
+        return {"reads": [], "run": None}
+    makers = (read.producer for read in record.inputs)
+    reads = {maker.removeprefix(STEP_MAKER) for maker in makers if maker.startswith(STEP_MAKER)}
+    return {"reads": sorted(reads - {step}), "run": record.run}
+
+
+def death_before(records: FlowRecords, own_run: int | None, *, memory_limit: int = 0) -> dict[str, Any] | None:
+    """How the kernel before this one died; None if its end was nobody's misfortune."""
+    earlier = [run for run in records.runs if own_run is None or run < own_run]
+    if not earlier:
+        return None
+    run = max(earlier)
+    seen = records.runs[run]
+    if seen.end != RunEnd.DIED:
+        return None
+    mine = [entry for entry in records.entries if entry.run == run]
+    running = [e for e in mine if e.kind is Kind.STEP and e.status in (Status.RUNNING, Status.INTENT)]
+    memory = max([seen.rss_last, *(entry.rss_peak for entry in mine)])
+    return {
+        "running": list(dict.fromkeys(entry.step for entry in running)),
+        "memory": memory,
+        "out_of_memory": bool(memory_limit) and memory >= NEAR * memory_limit,
+        "ended_at": max((entry.ended_at or entry.started_at for entry in mine), default=None),
+    }
+
+
+def edited_steps(records: FlowRecords, cells: Mapping[str, str]) -> set[str]:
+    """Steps whose cell, as it stands in the notebook now, was never recorded. ``cells``: step name to source."""
+    known: dict[str, list[str]] = {}
+    for entry in records.entries:
+        if entry.kind in RECORDS and entry.source:
+            known.setdefault(entry.step, []).append(entry.source)
+    return {
+        step
+        for step, source in cells.items()
+        if step in known and not any(same_code(recorded, source) for recorded in reversed(known[step]))
+    }
+
+
+def details_view(
+    why: WhyReport,
+    records: FlowRecords,
+    done: Mapping[str, StepDone],
+    *,
+    cell: str | None,
+    outputs: Mapping[EntryId, Sequence[Mapping[str, Any]]],
+) -> dict[str, Any]:
+    """One step in full, recorded beside current.
+
+    Args:
+        why: why it did what it did.
+        records: the flow's entries.
+        done: what this kernel did with each step.
+        cell: its cell as it stands in the notebook now; None if nobody tells.
+        outputs: what entries showed, as the view shows it.
+    """
+    base = entry_named(records, EntryId(why.record)) if why.record else None
+    newest = newest_attempt(records, why.step)
+    recorded = base.source if base else ""
+    current = cell if cell is not None else _current_source(why, done.get(why.step), newest, recorded)
+    shown_now = outputs.get(newest.entry, ()) if newest is not None and newest is not base else None
+    shown_then = outputs.get(base.entry, ()) if base is not None else ()
+    return {
+        "step": why.step,
+        "sentence": why.sentence,
+        "recorded_source": recorded,
+        "current_source": current,
+        "format_only": bool(recorded) and recorded != current and same_code(recorded, current),
+        "differs": [asdict(item) for item in why.differs],
+        "inputs": [asdict(item) for item in why.inputs],
+        "recorded_outputs": list(shown_then),
+        "current_outputs": list(shown_then if shown_now is None else shown_now),
+        "not_stored": _lost(why.not_stored),
+        "notes": list(why.notes),
+    }
+
+
+def newest_attempt(records: FlowRecords, step: str) -> Entry | None:
+    """The newest attempt or record of a step, whatever came of it."""
+    return next((e for e in reversed(records.entries) if e.step == step and e.kind in RECORDS), None)
+
+
+def _current_source(why: WhyReport, done: StepDone | None, newest: Entry | None, recorded: str) -> str:
+    if done is not None and done.source:
+        return done.source
+    if why.decision is not None and newest is not None and newest.source:
+        return newest.source
+    return recorded
+
+
+def _lost(items: Iterable[NotStored]) -> list[dict[str, str]]:
+    return [asdict(item) for item in items]
+
+
+def timeline_view(records: FlowRecords, *, most: int, now: float) -> dict[str, Any]:
+    """The newest attempts over time, oldest first, and the deaths between them."""
+    attempts = [entry for entry in records.entries if entry.kind is Kind.STEP]
+    shown = attempts[max(0, len(attempts) - most) :]
+    deaths = []
+    for run, seen in sorted(records.runs.items()):
+        if seen.end == RunEnd.DIED:
+            ends = [e.ended_at or e.started_at for e in records.entries if e.run == run]
+            deaths.append({"run": run, "at": max(ends, default=seen.start.started)})
+    return {
+        "attempts": [_attempt(entry, records) for entry in shown],
+        "deaths": deaths,
+        "older": len(attempts) - len(shown),
+        "now": now,
+    }
+
+
+def _attempt(entry: Entry, records: FlowRecords) -> dict[str, Any]:
+    end = str(entry.status)
+    if entry.status in (Status.RUNNING, Status.INTENT):
+        seen = records.runs.get(entry.run)
+        end = {RunEnd.DIED: "died", RunEnd.VANISHED: "vanished", RunEnd.OPEN: "running"}.get(
+            seen.end if seen else RunEnd.OPEN, "stopped"
+        )
+    names = ("entry", "step", "run", "attempt", "started_at", "took_s")
+    return {name: getattr(entry, name) for name in names} | {"end": end}
+
+
+def storage_view(records: FlowRecords) -> list[dict[str, Any]]:
+    """What every step keeps in the journal, and what of it could not be kept."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in records.entries:
+        if entry.kind in RECORDS and entry.status is Status.OK:
+            step = found.setdefault(entry.step, {"name": entry.step, "bytes": 0, "records": 0, "not_stored": []})
+            step["bytes"] += (entry.payload.bytes if entry.payload else 0) + (
+                entry.outputs.size if entry.outputs else 0
+            )
+            step["records"] += 1
+            step["not_stored"] = _lost(entry.not_stored)
+    return list(found.values())
+
+
+def waiting_view(records: FlowRecords) -> list[dict[str, Any]]:
+    """Open promises and timers. Tokens are not in the journal, so they cannot be here (DESIGN 8)."""
+    kinds = {Kind.PROMISE: "promise", Kind.SLEEP: "sleep"}
+    return [
+        {
+            "name": entry.key or entry.call or entry.step,
+            "step": entry.step,
+            "kind": kinds[entry.kind],
+            "since": entry.started_at,
+            "until": entry.ambient.get("until"),
+        }
+        for entry in records.entries
+        if entry.kind in kinds and entry.status is Status.RUNNING
+    ]

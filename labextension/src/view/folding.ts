@@ -1,0 +1,73 @@
+/** The time line: attempts over time, with the hours in which nothing happened folded to a sliver. */
+
+import { Attempt } from './model';
+
+export interface Bar {
+  attempt: Attempt;
+  /** Left edge and width, as parts of the whole line. */
+  left: number;
+  width: number;
+}
+
+export interface Mark {
+  at: number;
+  text: string;
+}
+
+export interface Folded {
+  bars: Bar[];
+  gaps: (Mark & { seconds: number })[];
+  deaths: (Mark & { run: number })[];
+}
+
+const IDLE_S = 60;
+const GAP_PART = 0.03;
+
+/** Lay attempts and deaths out between 0 and 1. Gaps longer than a minute in which nothing ran take 3 % each. */
+export function folded(attempts: readonly Attempt[], deaths: readonly { run: number; at: number }[], now: number): Folded {
+  const ordered = [...attempts].sort((a, b) => a.started_at - b.started_at);
+  const spans = ordered.map(one => [one.started_at, one.started_at + Math.max(0, lasted(one, now))] as const);
+  const busy: [number, number][] = [];
+  for (const [from, to] of spans) {
+    const last = busy[busy.length - 1];
+    if (last && from - last[1] <= IDLE_S) {
+      last[1] = Math.max(last[1], to);
+    } else {
+      busy.push([from, to]);
+    }
+  }
+  const total = busy.reduce((sum, [from, to]) => sum + Math.max(to - from, 0.001), 0);
+  const room = Math.max(0.1, 1 - GAP_PART * Math.max(0, busy.length - 1));
+  const place = placing(busy, total, room);
+  return {
+    bars: ordered.map((attempt, at) => {
+      const [from, to] = spans[at]!;
+      const left = place(from);
+      return { attempt, left, width: Math.max(0.002, place(to) - left) };
+    }),
+    gaps: busy.slice(1).map(([from], at) => ({ at: place(from) - GAP_PART / 2, text: '', seconds: from - busy[at]![1] })),
+    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: place(death.at), text: `run ${death.run} died`, run: death.run }))
+  };
+}
+
+function lasted(one: Attempt, now: number): number {
+  return one.took_s ?? (one.end === 'running' ? now - one.started_at : 0);
+}
+
+function placing(busy: readonly [number, number][], total: number, room: number): (at: number) => number {
+  return at => {
+    let done = 0;
+    for (let number = 0; number < busy.length; number += 1) {
+      const [from, to] = busy[number]!;
+      const base = (done / total) * room + number * GAP_PART;
+      if (at <= from) {
+        return Math.max(0, base);
+      }
+      if (at <= to) {
+        return base + ((at - from) / total) * room;
+      }
+      done += Math.max(to - from, 0.001);
+    }
+    return 1;
+  };
+}

@@ -1,0 +1,93 @@
+/** One row of the lineage: gutter, step, recorded side, current side. */
+
+import { h, icon, shape } from './dom';
+import { LaneRow, MOST_LANES } from './lanes';
+import { Step } from './model';
+import { LOOKS, fullText, gained } from './states';
+import { clock, duration, size } from './words';
+
+export const ROW = 28;
+const LANE = 7;
+
+export interface RowAt {
+  step: Step;
+  lane: LaneRow;
+  /** Position in the list that is shown, from 0. */
+  index: number;
+  selected: boolean;
+  focusable: boolean;
+  expanded: boolean;
+  now: number;
+}
+
+export function rowId(root: string, step: string): string {
+  return `${root}-${encodeURIComponent(step)}`;
+}
+
+export function row(root: string, at: RowAt): HTMLDivElement {
+  const { step } = at;
+  const look = LOOKS[step.state];
+  const element = h(
+    'div',
+    {
+      role: 'row',
+      id: rowId(root, step.name),
+      class: 'keel-row',
+      'data-keel-step': step.name,
+      'data-keel-state': step.state,
+      'data-keel-differs': step.differs.join(' '),
+      'aria-level': 1,
+      'aria-rowindex': at.index + 2,
+      'aria-selected': String(at.selected),
+      'aria-expanded': String(at.expanded),
+      tabindex: at.focusable ? 0 : -1,
+      title: fullText(step, at.now)
+    },
+    h('span', { class: 'keel-gutter', 'aria-hidden': 'true' }, gutter(at.lane, look.tone)),
+    h(
+      'span',
+      { role: 'rowheader', class: 'keel-name' },
+      h('span', { class: `keel-state keel-tone-${look.tone}` }, icon(look.icon)),
+      h('span', { class: 'keel-name-text' }, step.name)
+    ),
+    h('span', { role: 'gridcell', class: 'keel-recorded' }, recorded(step, at.now)),
+    h('span', { role: 'gridcell', class: 'keel-current' }, h('span', { class: `keel-word keel-tone-${look.tone}` }, current(step)))
+  );
+  element.style.transform = `translateY(${at.index * ROW}px)`;
+  return element;
+}
+
+function recorded(step: Step, now: number): string {
+  if (step.recorded_at === null) {
+    return 'no record';
+  }
+  const parts = [clock(step.recorded_at, now), duration(step.took_s), step.bytes ? size(step.bytes) : ''];
+  return parts.filter(Boolean).join(' · ');
+}
+
+function current(step: Step): string {
+  if (step.differs.length > 0 && step.state !== 'dead') {
+    return `${step.differs.join(', ')} ${step.decision === 'executed' ? 'differed' : 'differs'}`;
+  }
+  if (step.state === 'replayed' && gained(step) >= 0.001) {
+    return `replayed, ${duration(gained(step))} saved`;
+  }
+  return step.state;
+}
+
+function gutter(lane: LaneRow, tone: string): SVGElement {
+  const x = (number: number): number => 5 + number * LANE;
+  const middle = ROW / 2;
+  const width = 10 + (MOST_LANES - 1) * LANE;
+  const svg = shape('svg', { width, height: ROW, viewBox: `0 0 ${width} ${ROW}` });
+  const line = (d: string): void => svg.append(shape('path', { d, class: 'keel-lane' }));
+  lane.through.forEach(number => line(`M${x(number)} 0V${ROW}`));
+  lane.from.forEach(number =>
+    line(`M${x(number)} 0C${x(number)} ${middle * 0.7} ${x(lane.at)} ${middle * 0.4} ${x(lane.at)} ${middle}`)
+  );
+  if (lane.to.length > 0) {
+    line(`M${x(lane.at)} ${middle}V${ROW}`);
+  }
+  svg.append(shape('circle', { cx: x(lane.at), cy: middle, r: 3, class: `keel-dot keel-tone-${tone}` }));
+  return svg;
+}

@@ -1,0 +1,97 @@
+/** The other three tabs of the panel: time line, waiting, storage. Asked for when they are looked at. */
+
+import { button, h } from './dom';
+import { folded } from './folding';
+import { lostText } from './details';
+import { StorageAnswer, TimelineAnswer, WaitingAnswer } from './model';
+import { clock, duration, size } from './words';
+
+export const PAGE = 200;
+
+export function timeline(answer: TimelineAnswer, older: () => void, open: (step: string) => void): HTMLElement {
+  if (answer.attempts.length === 0) {
+    return h('p', { class: 'keel-empty' }, 'Nothing has run yet.');
+  }
+  const { bars, gaps, deaths } = folded(answer.attempts, answer.deaths, answer.now);
+  const list = h('ol', { class: 'keel-timeline' });
+  for (const { attempt, left, width } of bars) {
+    const took = attempt.took_s === null ? '' : `, took ${duration(attempt.took_s)}`;
+    const again = attempt.attempt > 1 ? `, attempt ${attempt.attempt}` : '';
+    const said = `${attempt.step}: ${attempt.end}${again}, ${clock(attempt.started_at, answer.now)}${took}`;
+    const bar = h('button', { type: 'button', class: 'keel-bar-row', 'data-keel-step': attempt.step, 'aria-label': said, title: said });
+    bar.addEventListener('click', () => open(attempt.step));
+    const fill = h('span', { class: `keel-fill keel-end-${attempt.end}` });
+    fill.style.left = `${left * 100}%`;
+    fill.style.width = `${width * 100}%`;
+    const track = h('span', { class: 'keel-track', 'aria-hidden': 'true' });
+    for (const gap of gaps) {
+      track.append(mark('keel-gap', gap.at, `${duration(gap.seconds)} idle`));
+    }
+    for (const death of deaths) {
+      track.append(mark('keel-death', death.at, death.text));
+    }
+    track.append(fill);
+    bar.append(h('span', { class: 'keel-bar-name' }, attempt.step), track, h('span', { class: 'keel-bar-end' }, attempt.end));
+    list.append(h('li', {}, bar));
+  }
+  const notes = [
+    ...gaps.map(gap => `${duration(gap.seconds)} idle`),
+    ...deaths.map(death => `${death.text} at ${clock(answer.deaths.find(one => one.run === death.run)?.at ?? 0, answer.now)}`)
+  ];
+  return h(
+    'div',
+    {},
+    answer.older > 0 && button(`Load older (${answer.older})`, 'older', older),
+    list,
+    notes.length > 0 && h('p', { class: 'keel-note' }, notes.join(' · '))
+  );
+}
+
+function mark(name: string, at: number, title: string): HTMLElement {
+  const made = h('span', { class: name, title });
+  made.style.left = `${at * 100}%`;
+  return made;
+}
+
+export function waiting(answer: WaitingAnswer): HTMLElement {
+  if (answer.waits.length === 0) {
+    return h('p', { class: 'keel-empty' }, 'Nothing waits: no open promise and no timer.');
+  }
+  const list = h('ul', { class: 'keel-waits' });
+  for (const wait of answer.waits) {
+    const until = wait.until === null ? '' : `, until ${clock(wait.until, answer.now)}`;
+    const what = wait.kind === 'promise' ? 'waits for an answer' : 'sleeps';
+    list.append(
+      h('li', { 'data-keel-step': wait.step }, h('b', {}, wait.name), ` (${wait.step}) ${what} since ${clock(wait.since, answer.now)}${until}`)
+    );
+  }
+  return list;
+}
+
+export function storage(answer: StorageAnswer): HTMLElement {
+  const total = answer.objects + answer.segments + answer.duckdb;
+  const steps = [...answer.steps].sort((a, b) => b.bytes - a.bytes);
+  const body = h('tbody');
+  for (const step of steps) {
+    body.append(
+      h(
+        'tr',
+        { 'data-keel-step': step.name },
+        h('th', { scope: 'row' }, step.name),
+        h('td', {}, size(step.bytes)),
+        h('td', {}, String(step.records))
+      )
+    );
+  }
+  const lost = steps.flatMap(step => step.not_stored.map(item => `${step.name}: ${lostText(item)}`));
+  const head = ['Step', 'Size', 'Records'].map(word => h('th', { scope: 'col' }, word));
+  return h(
+    'div',
+    {},
+    h('p', {}, `${size(total)} in all: ${size(answer.objects)} values, ${size(answer.segments + answer.duckdb)} journal`),
+    h('p', { class: 'keel-note' }, answer.folder),
+    h('table', { class: 'keel-inputs' }, h('caption', { class: 'keel-hidden' }, 'Size of every step'), h('thead', {}, h('tr', {}, ...head)), body),
+    lost.length > 0 && h('h4', { class: 'keel-heading' }, 'Could not be stored'),
+    lost.length > 0 && h('ul', {}, ...lost.map(text => h('li', {}, text)))
+  );
+}

@@ -1,0 +1,283 @@
+/**
+ * The lineage view: a header sentence, a tree grid of steps (recorded | current), and one step in full below.
+ *
+ * One module in three homes: the widget, the side panel, and (as plain HTML, written by Python) everywhere else.
+ */
+
+import { detailsOf, offered } from './details';
+import { h } from './dom';
+import { LaneRow, lanes } from './lanes';
+import { Flow, Step, headline, isDifferent } from './model';
+import { ROW, row, rowId } from './rows';
+import { Action, Source } from './source';
+import { scrolledTo, visible } from './window';
+
+/** Above this many steps only those that differ are shown until somebody asks for all. */
+const MANY = 30;
+const TALLEST = 12;
+
+let views = 0;
+
+export class LineageView {
+  readonly node: HTMLElement;
+  private readonly id = `keel-view-${++views}`;
+  private readonly head = h('p', { class: 'keel-headline', role: 'status' });
+  private readonly only = h('input', { type: 'checkbox' });
+  private readonly grid: HTMLElement;
+  private readonly space = h('div', { class: 'keel-space', role: 'presentation' });
+  private readonly empty = h('div', { class: 'keel-empty' });
+  private readonly below = h('div', { class: 'keel-below' });
+  private readonly sized: ResizeObserver | null;
+  private flow: Flow | null = null;
+  private shown: Step[] = [];
+  private laneOf = new Map<string, LaneRow>();
+  private selected: string | null = null;
+  private opened: string | null = null;
+  private filterTouched = false;
+  private frame = 0;
+
+  constructor(
+    private readonly source: Source,
+    options: { tall?: boolean } = {}
+  ) {
+    this.grid = h(
+      'div',
+      { role: 'treegrid', class: options.tall ? 'keel-grid keel-tall' : 'keel-grid', 'aria-label': 'Steps, recorded beside current', 'aria-colcount': 3 },
+      h(
+        'div',
+        { role: 'row', class: 'keel-row keel-row-head', 'aria-rowindex': 1 },
+        h('span', { class: 'keel-gutter', 'aria-hidden': 'true' }),
+        h('span', { role: 'columnheader', class: 'keel-name' }, 'Step'),
+        h('span', { role: 'columnheader', class: 'keel-recorded' }, 'Recorded'),
+        h('span', { role: 'columnheader', class: 'keel-current' }, 'Current')
+      ),
+      this.space
+    );
+    this.node = h(
+      'div',
+      { class: 'keel-lineage' },
+      h('div', { class: 'keel-bar' }, this.head, h('label', { class: 'keel-filter' }, this.only, ' changed only')),
+      this.grid,
+      this.empty,
+      this.below
+    );
+    this.only.addEventListener('change', () => {
+      this.filterTouched = true;
+      this.refill();
+    });
+    this.grid.addEventListener('scroll', () => this.later());
+    this.grid.addEventListener('keydown', event => this.key(event));
+    this.grid.addEventListener('click', event => this.clicked(event));
+    this.below.addEventListener('keydown', event => {
+      if (event.key === 'Escape') {
+        event.stopPropagation();
+        this.open(null);
+        this.focus();
+      }
+    });
+    this.sized = typeof ResizeObserver === 'undefined' ? null : new ResizeObserver(() => this.later());
+    this.sized?.observe(this.grid);
+  }
+
+  /** Show a flow; null with a reason where there is none to show. */
+  update(flow: Flow | null, reason = ''): void {
+    this.flow = flow;
+    if (!this.filterTouched && flow) {
+      this.only.checked = flow.steps.length > MANY && flow.steps.some(isDifferent);
+    }
+    this.laneOf = new Map();
+    if (flow) {
+      const found = lanes(flow.steps);
+      flow.steps.forEach((step, at) => this.laneOf.set(step.name, found[at]!));
+    }
+    this.head.textContent = flow ? headline(flow) : reason;
+    this.empty.replaceChildren(...(flow && flow.steps.length > 0 ? [] : emptyState(flow !== null)));
+    this.refill();
+    if (this.opened !== null) {
+      this.open(this.opened);
+    }
+  }
+
+  /** Select a step, bring it into sight, and open it. */
+  show(name: string): void {
+    if (!this.shown.some(step => step.name === name)) {
+      this.only.checked = false;
+      this.refill();
+    }
+    this.select(name);
+    this.open(name);
+  }
+
+  /** The next (or previous) step that differs; where the end is reached it starts over. */
+  next(direction: 1 | -1): string | null {
+    const steps = this.shown;
+    const from = steps.findIndex(step => step.name === this.selected);
+    for (let away = 1; away <= steps.length; away += 1) {
+      const at = (((from < 0 && direction < 0 ? 0 : from) + direction * away) % steps.length + steps.length) % steps.length;
+      const step = steps[at]!;
+      if (isDifferent(step)) {
+        this.select(step.name);
+        return step.name;
+      }
+    }
+    return null;
+  }
+
+  /** Give the keyboard to the selected row. */
+  focus(): void {
+    this.select(this.selected ?? this.shown[0]?.name ?? null);
+  }
+
+  dispose(): void {
+    this.sized?.disconnect();
+    cancelAnimationFrame(this.frame);
+    this.node.remove();
+  }
+
+  private refill(): void {
+    const steps = this.flow?.steps ?? [];
+    this.shown = this.only.checked ? steps.filter(isDifferent) : steps;
+    if (!this.shown.some(step => step.name === this.selected)) {
+      this.selected = this.shown[0]?.name ?? null;
+    }
+    this.grid.hidden = steps.length === 0;
+    this.grid.setAttribute('aria-rowcount', String(this.shown.length + 1));
+    this.space.style.height = `${this.shown.length * ROW}px`;
+    if (!this.grid.classList.contains('keel-tall')) {
+      this.grid.style.height = `${Math.min(TALLEST, Math.max(1, this.shown.length)) * ROW + ROW}px`;
+    }
+    this.draw();
+  }
+
+  private later(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    const had = this.space.contains(document.activeElement);
+    const { first, end } = visible(this.grid.scrollTop, this.grid.clientHeight, ROW, this.shown.length);
+    const rows: HTMLElement[] = [];
+    for (let index = first; index < end; index += 1) {
+      rows.push(this.rowAt(index));
+    }
+    const at = this.shown.findIndex(step => step.name === this.selected);
+    if (at >= 0 && (at < first || at >= end)) {
+      rows.push(this.rowAt(at)); // the row that holds the focus is always there
+    }
+    this.space.replaceChildren(...rows);
+    if (had) {
+      this.focused()?.focus({ preventScroll: true });
+    }
+  }
+
+  private rowAt(index: number): HTMLElement {
+    const step = this.shown[index]!;
+    const picked = step.name === this.selected;
+    const lane = this.only.checked ? LONE : (this.laneOf.get(step.name) ?? LONE);
+    const now = this.flow?.now ?? 0;
+    return row(this.id, { step, lane, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now });
+  }
+
+  private focused(): HTMLElement | null {
+    return this.selected === null ? null : this.space.querySelector<HTMLElement>(`#${CSS.escape(rowId(this.id, this.selected))}`);
+  }
+
+  private select(name: string | null): void {
+    const at = this.shown.findIndex(step => step.name === name);
+    if (at < 0) {
+      return;
+    }
+    this.selected = name;
+    const room = Math.max(ROW, this.grid.clientHeight - ROW);
+    this.grid.scrollTop = scrolledTo(at, this.grid.scrollTop, room, ROW);
+    this.draw();
+    this.focused()?.focus({ preventScroll: true });
+  }
+
+  private clicked(event: Event): void {
+    const hit = (event.target as Element).closest<HTMLElement>('[data-keel-step]');
+    const name = hit?.dataset['keelStep'];
+    if (name !== undefined) {
+      this.select(name);
+      this.open(this.opened === name ? null : name);
+    }
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const at = this.shown.findIndex(step => step.name === this.selected);
+    const to = (index: number): void => this.select(this.shown[Math.max(0, Math.min(this.shown.length - 1, index))]?.name ?? null);
+    const page = Math.max(1, Math.floor(this.grid.clientHeight / ROW) - 2);
+    const keys: Record<string, () => void> = {
+      ArrowDown: () => to(at + 1),
+      ArrowUp: () => to(at - 1),
+      ArrowRight: () => this.open(this.selected),
+      ArrowLeft: () => this.open(null),
+      PageDown: () => to(at + page),
+      PageUp: () => to(at - page),
+      Home: () => to(0),
+      End: () => to(this.shown.length - 1),
+      Enter: () => this.open(this.opened === this.selected ? null : this.selected),
+      d: () => this.next(1),
+      D: () => this.next(-1),
+      f: () => this.only.click(),
+      Escape: () => (this.opened === null ? this.source.leave(this.selected) : this.open(null))
+    };
+    const press = keys[event.key];
+    if (press) {
+      event.preventDefault();
+      event.stopPropagation();
+      press();
+    }
+  }
+
+  private open(name: string | null): void {
+    this.opened = name;
+    this.draw();
+    if (name === null) {
+      this.below.replaceChildren();
+      return;
+    }
+    this.source.details(name).then(
+      details => {
+        if (this.opened === name) {
+          const state = this.flow?.steps.find(step => step.name === name)?.state ?? '';
+          const actions = offered(this.source, state);
+          this.below.replaceChildren(detailsOf(details, { actions, press: action => this.press(action, name) }));
+        }
+      },
+      (problem: unknown) => {
+        if (this.opened === name) {
+          this.below.replaceChildren(h('p', { class: 'keel-note', role: 'alert' }, words(problem)));
+        }
+      }
+    );
+  }
+
+  private press(action: Action, name: string): void {
+    this.source.act(action, name).then(
+      said => (this.head.textContent = said),
+      (problem: unknown) => (this.head.textContent = words(problem))
+    );
+  }
+}
+
+const LONE: LaneRow = { at: 0, through: [], from: [], to: [] };
+
+export function words(problem: unknown): string {
+  return problem instanceof Error ? problem.message : String(problem);
+}
+
+/** What stands where there is nothing yet: two sentences and an example to copy. */
+function emptyState(loaded: boolean): HTMLElement[] {
+  if (!loaded) {
+    return [];
+  }
+  return [
+    h('p', {}, 'A step is a cell whose result survives the kernel. Put one line on top of a cell and run it:'),
+    h('pre', { class: 'keel-example' }, '%%keel_step load\nrows = fetch_everything()')
+  ];
+}

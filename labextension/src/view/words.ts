@@ -1,0 +1,62 @@
+/** Numbers as people write them. */
+
+const UNITS: readonly (readonly [string, number])[] = [
+  ['d', 86400],
+  ['h', 3600],
+  ['min', 60]
+];
+
+/** A duration: `12 min`, `2.1 s`, `340 ms`. */
+export function duration(seconds: number | null): string {
+  if (seconds === null || !Number.isFinite(seconds)) {
+    return '';
+  }
+  for (const [unit, size] of UNITS) {
+    if (seconds >= size) {
+      const whole = seconds / size;
+      return `${whole < 10 ? trimmed(whole, 1) : Math.round(whole)} ${unit}`;
+    }
+  }
+  if (seconds >= 1) {
+    return `${seconds < 10 ? trimmed(seconds, 1) : Math.round(seconds)} s`;
+  }
+  return seconds >= 0.001 ? `${Math.round(seconds * 1000)} ms` : '0 ms';
+}
+
+/** The same in at most five characters, for a pill: `12m`, `2.1s`. */
+export function shortDuration(seconds: number): string {
+  return duration(seconds).replace('min', 'm').replace(' ', '');
+}
+
+/** A running timer: `0:07`, `12:05`, `1:02:05`. */
+export function timer(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor((whole % 3600) / 60);
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+/** Bytes: `2.1 MB`. */
+export function size(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let value = bytes;
+  let at = 0;
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000;
+    at += 1;
+  }
+  return `${at === 0 || value >= 10 ? Math.round(value) : trimmed(value, 1)} ${units[at]}`;
+}
+
+/** A time of day, with the date where it is not that of `now`. Both in seconds since the epoch. */
+export function clock(at: number, now: number): string {
+  const there = new Date(at * 1000);
+  const time = there.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false });
+  const today = there.toDateString() === new Date(now * 1000).toDateString();
+  return today ? time : `${there.toISOString().slice(0, 10)} ${time}`;
+}
+
+function trimmed(value: number, digits: number): string {
+  return value.toFixed(digits).replace(/\.0$/, '');
+}
