@@ -19,7 +19,7 @@ from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.sources import Names, body, names_in, same_code
 from keel_notebook.core.states import root_of
-from keel_notebook.core.units import count
+from keel_notebook.core.units import in_a_row
 from keel_notebook.errors import KeelError
 
 
@@ -290,7 +290,7 @@ def _without_record(
     if last is not None and same_code(last.source, cell.source):
         deaths = recorded(mine, cell.step, fingerprint_of(last), root=root_of(last)).deaths
         if deaths >= options.max_attempts:
-            return Action.REFUSED, f"the kernel died {count(deaths, 'time')} in a row in it (KEEL-E032)"
+            return Action.REFUSED, f"the kernel died {in_a_row(deaths)} in it (KEEL-E032)"
         if last.status is not Status.OK:
             return Action.EXECUTES, _ending(last)
         return Action.EXECUTES, "a rerun was asked for"

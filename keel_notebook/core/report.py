@@ -17,7 +17,7 @@ from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.stale import stale_reasons
 from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, diverged, root_of, states, step_options, unrecorded
-from keel_notebook.core.units import count
+from keel_notebook.core.units import count, in_a_row
 
 __all__ = ["PRECEDENCE", "StatusReport", "StepDone", "StepRow", "decision_entry", "done_in", "status"]
 
@@ -209,7 +209,7 @@ def _why(state: str, step: StepSeen, moment: Moment) -> str:
     decided = done.why if done is not None else ""
     match state:
         case "dead" if step.deaths:
-            return f"the kernel died {count(step.deaths, 'time')} in a row in it"
+            return f"the kernel died {in_a_row(step.deaths)} in it"
         case "failed" if attempt is not None and attempt.error is not None:
             return f"failed with {attempt.error.type}"
         case "interrupted" if unrecorded(step, moment):

@@ -57,6 +57,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def in_a_row(number: int) -> str:
+    """``once``, ``3 times in a row``."""
+    return "once" if number == 1 else f"{number} times in a row"
+
+
 def one_line(text: str) -> str:
     """Foreign text made safe for one line of a terminal.
 

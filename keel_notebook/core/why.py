@@ -15,10 +15,10 @@ from keel_notebook.core.decide import Difference, Part, same, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
-from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
 from keel_notebook.core.sources import code_diff, same_code
 from keel_notebook.core.states import root_of
-from keel_notebook.core.units import count, duration, middle, one_line, size
+from keel_notebook.core.units import duration, in_a_row, middle, one_line, size
 from keel_notebook.errors import UnknownNameError
 
 
@@ -208,7 +208,7 @@ def _not_met(sides: _Sides, records: FlowRecords) -> str:
         return f"has not run in run {sides.run}"
     if attempt.status is Status.RUNNING:
         return {"running": "is running in another kernel"}.get(
-            _end(attempt, records), "did not end: its kernel went away"
+            ended(attempt, records.runs), "did not end: its kernel went away"
         )
     return f"{_executed(sides)} in run {attempt.run}"
 
@@ -280,7 +280,7 @@ def _attempts(entries: Sequence[Entry], records: FlowRecords) -> Iterator[Attemp
             entry=entry.entry,
             run=entry.run,
             attempt=entry.attempt,
-            end=_end(entry, records),
+            end=ended(entry, records.runs),
             started_at=entry.started_at,
             took_s=entry.took_s,
             memory=entry.rss_peak,
@@ -288,12 +288,13 @@ def _attempts(entries: Sequence[Entry], records: FlowRecords) -> Iterator[Attemp
         )
 
 
-def _end(entry: Entry, records: FlowRecords) -> str:
-    if entry.kind is not Kind.STEP:
+def ended(entry: Entry, runs: Mapping[int, RunSeen]) -> str:
+    """How an entry came to its end, in one word: its status, or how the kernel did that took it along."""
+    if entry.kind in RECORDS and entry.kind is not Kind.STEP:
         return str(entry.kind)
     if entry.status is not Status.RUNNING:
         return str(entry.status)
-    seen = records.runs.get(entry.run)
+    seen = runs.get(entry.run)
     match seen.end if seen else None:
         case RunEnd.OPEN | None:
             return "running"
@@ -322,7 +323,7 @@ def _holds(sides: _Sides) -> Entry | None:
 def _notes(sides: _Sides, records: FlowRecords, deaths: int, memory: int) -> Iterator[str]:
     if deaths:
         seen = f"; memory last seen {size(memory)}" if memory else ""
-        yield f"its kernel died {count(deaths, 'time')} in a row in it{seen}"
+        yield f"its kernel died {in_a_row(deaths)} in it{seen}"
     record = _holds(sides)
     if record is None:
         return

@@ -113,7 +113,9 @@ def log(target: str, flow: str, step: str, limit: int, *, as_json: bool) -> None
         flows = cli_open.flows_of(reader, place, wanted=flow)
         found = cli_open.flow_with(flows, step) if step else flows[0]
         entries = reader.history(found.seen.id, step or None)
-    put_page(tables.LogTable(tables.LogReport(found.title, tuple(entries)[-limit:])), as_json=as_json)
+    put_page(
+        tables.LogTable(tables.LogReport(found.title, tuple(entries)[-limit:], found.records.runs)), as_json=as_json
+    )
 
 
 @_command

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from keel_notebook.core.model import Entry, NotStored
 from keel_notebook.core.plans import Action, PlanReport
+from keel_notebook.core.ports import RunSeen
 from keel_notebook.core.report import StatusReport, StepRow
 from keel_notebook.core.units import age, count, duration, size
-from keel_notebook.core.why import AttemptSeen, InputPair, WhyReport
+from keel_notebook.core.why import AttemptSeen, InputPair, WhyReport, ended
 from keel_notebook.front.page import Block, Code, Column, Field, Line, Page, Table, Tone
 
 STATE_TONES = {
@@ -154,13 +155,16 @@ def _plan_blocks(report: PlanReport) -> Iterator[Block]:
 
 def _plan_headline(report: PlanReport) -> str:
     counts = {action: sum(row.action is action for row in report.rows) for action in Action}
-    said = [f"{counts[action]} {action}" for action in Action if counts[action] and action is not Action.EMPTY]
-    times = []
+    said = [f"{action} {counts[action]}" for action in (Action.EXECUTES, Action.MAY, Action.REPLAYS) if counts[action]]
+    if counts[Action.RUNS]:
+        said.append(f"runs {count(counts[Action.RUNS], 'plain cell')}")
+    if counts[Action.REFUSED]:
+        said.append(f"stops at {count(counts[Action.REFUSED], 'step')}")
     if report.execute_s >= _SHORT:
-        times.append(f"what executes took {duration(report.execute_s)} last time")
+        said.append(f"what executes took {duration(report.execute_s)} last time")
     if report.replay_s >= _SHORT:
-        times.append(f"what replays took {duration(report.replay_s)}")
-    return "Run All: " + ", ".join([*said, *times]) if said else "Run All: there are no cells"
+        said.append(f"what replays took {duration(report.replay_s)}")
+    return f"Run All {', '.join(said)}" if said else "Run All has no cells to run"
 
 
 class WhyTable(Page):
@@ -225,10 +229,12 @@ class LogReport:
 
     flow: str
     entries: tuple[Entry, ...]
+    runs: Mapping[int, RunSeen]
 
     def to_dict(self) -> dict[str, Any]:
         """The entries as plain values: metadata only, no payload (Z30)."""
-        return {"flow": self.flow, "entries": [entry_dict(entry) for entry in self.entries]}
+        found = [entry_dict(entry) | {"end": ended(entry, self.runs)} for entry in self.entries]
+        return {"flow": self.flow, "entries": found}
 
 
 def entry_dict(entry: Entry) -> dict[str, Any]:
@@ -258,19 +264,20 @@ def _log_blocks(report: LogReport) -> Iterator[Block]:
         return
     columns = (Column("when"), Column("entry", right=True), Column("step", limit=40), Column("what"), Column("status"))
     more = (Column("took", right=True), Column("size", right=True), Column("why", limit=100))
-    yield Table((*columns, *more), tuple(_log_row(entry) for entry in report.entries))
+    yield Table((*columns, *more), tuple(_log_row(entry, report.runs) for entry in report.entries))
 
 
-def _log_row(entry: Entry) -> tuple[Field, ...]:
+def _log_row(entry: Entry, runs: Mapping[int, RunSeen]) -> tuple[Field, ...]:
     said = entry.ambient.get("decision") if entry.key == "decision" else None
     what = str(entry.kind) if not entry.key or said else f"{entry.kind} {entry.key}"
-    tone = {"ok": Tone.GOOD, "failed": Tone.BAD, "interrupted": Tone.BAD}.get(entry.status, Tone.PLAIN)
+    end = said or ended(entry, runs)
+    tone = {"ok": Tone.GOOD, "running": Tone.STRONG}.get(end, Tone.PLAIN if said else Tone.BAD)
     return (
         Field(local_time(entry.started_at)),
         Field(entry.entry),
         Field(entry.step, Tone.STRONG),
         Field("decision" if said else what),
-        Field(str(said or entry.status), tone),
+        Field(str(end), tone),
         Field("" if entry.took_s is None else duration(entry.took_s)),
         Field(size(stored_bytes(entry)) if stored_bytes(entry) else ""),
         Field(f"{entry.error.type}: {entry.why}" if entry.error and entry.error.type else entry.why),

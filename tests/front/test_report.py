@@ -209,7 +209,7 @@ def test_a_dead_step_that_was_edited_or_revived_is_no_longer_dead():
 def test_the_cap_is_that_of_the_steps_own_line():
     story = told(lambda s: s.step("fit", Status.RUNNING, source="%%keel_step fit --max-attempts 1\nfit()"))
     found = row_of(story)
-    assert (found.state, found.why) == ("dead", "the kernel died 1 time in a row in it")
+    assert (found.state, found.why) == ("dead", "the kernel died once in it")
 
 
 def test_c03_a_replay_overtakes_an_attempt_that_died_after_the_record(story):

@@ -78,7 +78,7 @@ def pages(story, name):
     yield status_page(story, done=done, notebook=name)
     yield WhyTable(why(name, story.records, done))
     yield PlanTable(plan([planned_cell(1, name), planned_cell(2, "%%keel_step " + name)], story.records, now=0.0))
-    yield LogTable(LogReport("f", tuple(story.entries)))
+    yield LogTable(LogReport("f", tuple(story.entries), story.runs))
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -166,13 +166,14 @@ def test_why_begins_with_its_sentence(three_steps):
 def test_the_plan_counts_and_assumes(three_steps):
     cells = [planned_cell(1, "import math\ncutoff = 3"), planned_cell(2, "%%keel_step load\nload = 1")]
     text = str(PlanTable(plan(cells, three_steps.records, now=0.0)))
-    assert text.startswith("Run All: 1 replays, 1 runs, what replays took 10 min\n")
+    assert text.startswith("Run All replays 1, runs 1 plain cell, what replays took 10 min\n")
     assert text.endswith("if plain cells give the values that they gave in run 2")
 
 
 def test_the_log_shows_decisions_as_such(three_steps):
-    lines = str(LogTable(LogReport("f", tuple(three_steps.entries)))).split("\n")
+    lines = str(LogTable(LogReport("f", tuple(three_steps.entries), three_steps.runs))).split("\n")
     assert re.split(r"\s{2,}", lines[-1])[2:5] == ["load", "decision", "replayed"]
+    assert re.split(r"\s{2,}", lines[-2])[2:5] == ["plot", "step", "died"], "its kernel did"
 
 
 def test_to_dict_is_that_of_the_report(three_steps):
