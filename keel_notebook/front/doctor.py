@@ -86,9 +86,11 @@ class Seen:
     trouble: KeelError | None = None
 
 
-def checkup(journal: Path) -> DoctorReport:
-    """Look at everything, with this process's settings. ``journal`` is its folder; it need not be there."""
-    return examine(journal, key=key_file(), seen=_look_into(journal))
+def checkup(journal: Path, *, key: Path | None = None) -> DoctorReport:
+    """Look at everything. ``journal`` is its folder, which need not be there; ``key`` the file with the owner's
+    key, by default the one that this process's settings name.
+    """
+    return examine(journal, key=key or key_file(), seen=_look_into(journal))
 
 
 def _look_into(journal: Path) -> Seen | None:

@@ -232,11 +232,10 @@ def _flow(session: Session, words: list[str]) -> str:
 
 def _doctor(session: Session, words: list[str]) -> Any:
     _nothing_more(words, "%keel doctor")
-    from keel_notebook.front import cli_open, doctor  # noqa: PLC0415 asked for rarely, and it looks at a lot
+    from keel_notebook.front import doctor  # noqa: PLC0415 asked for rarely, and it looks at a lot
 
-    place = cli_open.Place(session.attached().folder, None)
-    key = Path(session.settings.key_file) if session.settings.key_file else cli_open.key_file()
-    return doctor.DoctorTable(doctor.examine(place.journal, key=key, seen=cli_open.seen_in(place)))
+    key = Path(session.settings.key_file) if session.settings.key_file else None
+    return doctor.DoctorTable(doctor.checkup(session.attached().folder, key=key))
 
 
 def _sql(session: Session, words: list[str]) -> Any:
