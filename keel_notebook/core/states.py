@@ -6,13 +6,16 @@ shown, so that no rule has to know of another.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
+from keel_notebook.core.lifecycle import RECORDS
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
 from keel_notebook.core.options import StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.redact import redacted
+from keel_notebook.core.sources import same_code
 from keel_notebook.errors import SettingsError
 
 PRECEDENCE = (
@@ -75,6 +78,19 @@ def step_options(source: str) -> StepOptions:
         return parse_options(marker.line) if marker else StepOptions()
     except SettingsError:
         return StepOptions()
+
+
+def edited_steps(records: FlowRecords, cells: Mapping[str, str]) -> set[str]:
+    """Steps whose cell, as it stands in the notebook now, was never recorded so. ``cells``: step name to source."""
+    known: dict[str, list[str]] = {}
+    for entry in records.entries:
+        if entry.kind in RECORDS and entry.source:
+            known.setdefault(entry.step, []).append(entry.source)
+    return {
+        step
+        for step, source in cells.items()
+        if step in known and not any(same_code(recorded, redacted(source)) for recorded in reversed(known[step]))
+    }
 
 
 def root_of(entry: Entry) -> str:

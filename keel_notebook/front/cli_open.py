@@ -20,9 +20,8 @@ from keel_notebook.core.lifecycle import RECORDS, known_step, newest_ok, steps_i
 from keel_notebook.core.model import Entry, EntryId
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import FlowRecords, Message, RunEnd
-from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport, status
-from keel_notebook.core.sources import same_code
+from keel_notebook.core.states import edited_steps
 from keel_notebook.core.why import hint
 from keel_notebook.errors import DamagedError, JournalUnreachableError, KeelError, UnknownNameError
 from keel_notebook.journal.flows import FlowSeen
@@ -106,18 +105,8 @@ class OpenFlow:
             live=run is not None and run.end == RunEnd.OPEN,
             notebook=self.title,
             order=[cell.step for cell in self.cells if cell.step],
-            edited=self._edited(),
+            edited=edited_steps(self.records, {cell.step: cell.source for cell in self.cells if cell.step}),
         )
-
-    def _edited(self) -> set[str]:
-        """Steps whose cell in the notebook file was never recorded as it stands there now."""
-        by_step = steps_in(self.records)
-        return {
-            cell.step
-            for cell in self.cells
-            if (known := [e for e in by_step.get(cell.step, []) if e.kind in RECORDS and e.source])
-            and not any(same_code(entry.source, redacted(cell.source)) for entry in known)
-        }
 
 
 def flows_of(reader: JournalReader, place: Place, *, wanted: str = "") -> list[OpenFlow]:
