@@ -1,0 +1,255 @@
+/** Everything that belongs to one notebook: badges, banner, live region, recovery. Goes with its notebook. */
+
+import { Notebook, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+
+import { clearBadges, drawBadges } from './badges';
+import { BannerRow } from './banner';
+import { log } from './log';
+import {
+  Banner,
+  BannerAction,
+  Recovered,
+  announcement,
+  continueUpTo,
+  diedBanner,
+  gaveUpBanner,
+  recoveredBanner,
+  standingBanner
+} from './model';
+import { h } from './view/dom';
+import { Flow, isRestorable } from './view/model';
+import { Action } from './view/source';
+import { words } from './view/view';
+import { Fate, NotebookWatch } from './watch';
+
+export interface Settings {
+  autoRecover: boolean;
+  badges: boolean;
+  ageMarks: boolean;
+  loadSilently: boolean;
+}
+
+export const DEFAULTS: Settings = { autoRecover: false, badges: true, ageMarks: true, loadSilently: true };
+
+export class Companion implements IDisposable {
+  readonly watch: NotebookWatch;
+  private readonly banner = new BannerRow((action, kind) => void this.pressed(action, kind));
+  private readonly live = h('div', { class: 'keel-live keel-hidden', 'aria-live': 'polite', role: 'status' });
+  private readonly dismissed = new Set<string>();
+  private settings = DEFAULTS;
+  private died = false;
+  private spoken: Flow | null = null;
+  private frame = 0;
+  private tick: ReturnType<typeof setInterval> | null = null;
+  private speak: ReturnType<typeof setTimeout> | null = null;
+  private _isDisposed = false;
+
+  constructor(
+    readonly panel: NotebookPanel,
+    private readonly open: (step: string | null) => void
+  ) {
+    this.watch = new NotebookWatch(panel);
+    this.watch.changed.connect(this.draw, this);
+    this.watch.fate.connect(this.onFate, this);
+    panel.content.modelContentChanged.connect(this.draw, this);
+    panel.content.cellInViewportChanged.connect(this.draw, this);
+    panel.content.node.addEventListener('scroll', this.onScroll, { passive: true, capture: true });
+    panel.contentHeader.addWidget(this.banner);
+    panel.node.append(this.live);
+    panel.disposed.connect(this.dispose, this);
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  set(settings: Settings): void {
+    this.settings = settings;
+    this.watch.loadSilently = settings.loadSilently;
+    if (!settings.badges) {
+      clearBadges(this.panel.content);
+    }
+    this.draw();
+  }
+
+  /** Bring back everything that is saved, in one request. Waits for the kernel's hello, and says what came of it. */
+  async recover(): Promise<void> {
+    this.banner.display({ kind: 'died', text: 'Recovering: waiting for the kernel …', actions: [] });
+    const context = this.panel.sessionContext;
+    if (context.kernelDisplayStatus === 'dead' || context.hasNoKernel) {
+      await context.restartKernel();
+    }
+    try {
+      if (!(await this.watch.ready())) {
+        throw new Error('keel is not loaded in this kernel. Run %load_ext keel_notebook, then Recover.');
+      }
+      this.banner.busy('Recovering …');
+      const report = await this.watch.client.ask<Recovered & { flow: Flow }>('recover', {}, 0);
+      this.died = false;
+      this.watch.take(report.flow);
+      this.watch.refresh(0);
+      this.say(recoveredBanner(report.flow, report));
+      log('recovered', report);
+    } catch (problem) {
+      this.say({ kind: 'died', text: words(problem), actions: [{ action: 'recover', word: 'Try again' }] });
+      log('recover-failed', words(problem));
+    }
+  }
+
+  /** Go on from the top: plain cells run, steps replay, up to and including the first step that is not saved. */
+  async continue_(): Promise<void> {
+    const flow = this.watch.flow;
+    if (flow) {
+      const upTo = continueUpTo(this.watch.stepNames(), flow);
+      await this.runCells(0, upTo);
+      log('continued', upTo);
+    }
+  }
+
+  async act(action: Action, step: string): Promise<string> {
+    const at = this.watch.stepNames().indexOf(step);
+    if (action === 'replay' || action === 'rerun') {
+      if (at < 0) {
+        throw new Error(`${step} has no cell in this notebook`);
+      }
+      if (action === 'rerun') {
+        await this.watch.client.ask('rerun', { step });
+      }
+      await this.runCells(at, action === 'rerun' ? undefined : at + 1);
+      return `${step} ran`;
+    }
+    const answer = await this.watch.client.ask<{ said: string }>(action, { step });
+    this.watch.refresh(0);
+    return answer.said;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.speak ?? undefined);
+    clearInterval(this.tick ?? undefined);
+    this.panel.content.node.removeEventListener('scroll', this.onScroll, { capture: true });
+    this.watch.dispose();
+    this.banner.dispose();
+    Signal.clearData(this);
+  }
+
+  private runCells(from: number, to?: number): Promise<boolean> {
+    const content: Notebook = this.panel.content;
+    const cells = this.watch.codeCells().slice(from, to);
+    return NotebookActions.runCells(content, cells, this.panel.sessionContext);
+  }
+
+  private readonly onScroll = (): void => this.draw();
+
+  private draw(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.drawNow());
+    const flow = this.watch.flow;
+    if (flow) {
+      this.listen(flow);
+    }
+    const runs = this.watch.since !== null;
+    if (runs && this.tick === null) {
+      this.tick = setInterval(() => this.panel.isVisible && this.draw(), 1000);
+    } else if (!runs && this.tick !== null) {
+      clearInterval(this.tick);
+      this.tick = null;
+    }
+  }
+
+  private drawNow(): void {
+    if (this.isDisposed || !this.panel.isVisible || !this.settings.badges) {
+      return;
+    }
+    const { flow, since } = this.watch;
+    drawBadges(this.panel.content, { flow, since, open: step => this.open(step), ages: this.settings.ageMarks });
+  }
+
+  /** One sentence for all that changed within a second. */
+  private listen(flow: Flow): void {
+    if (this.speak === null) {
+      this.speak = setTimeout(() => {
+        this.speak = null;
+        const now = this.watch.flow ?? flow;
+        const said = announcement(this.spoken, now);
+        this.spoken = now;
+        if (said) {
+          this.live.textContent = said;
+        }
+      }, 1000);
+    }
+  }
+
+  private onFate(_: NotebookWatch, fate: Fate): void {
+    const { watch } = this;
+    const can = watch.can.has('recover');
+    switch (fate) {
+      case 'died':
+        this.died = true;
+        this.dismissed.delete('died');
+        this.say(diedBanner(watch.flow, null, watch.cutOff, can));
+        return;
+      case 'gave-up':
+        this.died = true;
+        this.dismissed.clear();
+        this.say(gaveUpBanner(watch.cutOff));
+        return;
+      case 'ready':
+        return this.met();
+    }
+  }
+
+  /** A kernel has said hello: what it knows of the one before, and of whose records these are. */
+  private met(): void {
+    const flow = this.watch.flow;
+    if (!flow) {
+      return;
+    }
+    const standing = standingBanner(flow);
+    if (standing) {
+      this.say(standing);
+    } else if (this.died) {
+      this.say(diedBanner(flow, flow.died, this.watch.cutOff, this.watch.can.has('recover')));
+      if (this.settings.autoRecover && this.watch.can.has('recover') && flow.steps.some(isRestorable)) {
+        void this.recover();
+      }
+    }
+  }
+
+  private say(banner: Banner): void {
+    if (!this.dismissed.has(banner.kind)) {
+      this.banner.display(banner);
+      log('banner', { kind: banner.kind, text: banner.text });
+    }
+  }
+
+  private async pressed(action: BannerAction, kind: Banner['kind']): Promise<void> {
+    switch (action) {
+      case 'recover':
+        return this.recover();
+      case 'continue':
+        this.banner.hide();
+        return this.continue_();
+      case 'show':
+        return this.open(null);
+      case 'dismiss':
+        this.dismissed.add(kind);
+        this.banner.hide();
+        return;
+      case 'trust':
+        try {
+          const answer = await this.watch.client.ask<{ said: string }>('trust', {}, 0);
+          this.say({ kind: 'recovered', text: answer.said, actions: [] });
+        } catch (problem) {
+          this.say({ kind: 'untrusted', text: words(problem), actions: [] });
+        }
+        return this.watch.refresh(0);
+    }
+  }
+}

@@ -1,0 +1,192 @@
+/** What a notebook's front end knows and says: pure decisions, no JupyterLab in here. */
+
+import { Death, Flow, State, Step, counted, isRestorable, isSaved, savedSeconds } from './view/model';
+import { clock, duration, size } from './view/words';
+
+/** How things stand between this notebook and its kernel. */
+export type Link = 'plain' | 'no-kernel' | 'connecting' | 'busy' | 'ready' | 'missing' | 'gone';
+
+export type BannerKind = 'died' | 'recovered' | 'gave-up' | 'untrusted' | 'held';
+export type BannerAction = 'recover' | 'show' | 'dismiss' | 'continue' | 'trust';
+
+export interface Banner {
+  kind: BannerKind;
+  text: string;
+  actions: { action: BannerAction; word: string }[];
+}
+
+export interface Recovered {
+  restored: string[];
+  missing: { name: string; type: string; reason: string }[];
+  took_s: number;
+}
+
+const SHOW = { action: 'show', word: 'Show' } as const;
+
+/** The banner after a death nobody asked for. */
+export function diedBanner(flow: Flow | null, death: Death | null, running: readonly string[], canRecover: boolean): Banner {
+  const during = death?.running[0] ?? running[0];
+  const where = during === undefined ? 'The kernel died' : `The kernel died during ${during}`;
+  const memory = death && death.memory > 0 ? `memory last seen ${size(death.memory)}` : '';
+  const reason = death?.out_of_memory ? 'probably out of memory' : '';
+  const said = [memory, reason].filter(Boolean).join(', ');
+  return {
+    kind: 'died',
+    text: `${where}${said ? ` (${said})` : ''}. ${savedText(flow)}`,
+    actions: canRecover && flow?.steps.some(isRestorable) ? [{ action: 'recover', word: 'Recover' }, SHOW] : [SHOW]
+  };
+}
+
+/** `7 of 9 steps are saved (48 min of work); lost: train`. */
+export function savedText(flow: Flow | null): string {
+  if (!flow || flow.steps.length === 0) {
+    return 'What is saved is not known yet.';
+  }
+  const lost = flow.steps.filter(step => !isSaved(step)).map(step => step.name);
+  const saved = flow.steps.length - lost.length;
+  const work = savedSeconds(flow);
+  const worth = work >= 1 ? ` (${duration(work)} of work)` : '';
+  const named = lost.slice(0, 3).join(', ') + (lost.length > 3 ? ` and ${lost.length - 3} more` : '');
+  return `${saved} of ${counted(flow.steps.length, 'step')} saved${worth}${lost.length > 0 ? `; not saved: ${named}` : ''}.`;
+}
+
+export function recoveredBanner(flow: Flow, report: Recovered): Banner {
+  const next = firstUnsaved(flow);
+  const lost = report.missing.slice(0, 3).map(item => item.name);
+  const without = lost.length > 0 ? ` Not restored: ${lost.join(', ')}${report.missing.length > 3 ? ' …' : ''}.` : '';
+  const then = next ? ` ${next.name} runs next.` : '';
+  return {
+    kind: 'recovered',
+    text: `Recovered ${counted(report.restored.length, 'name')} in ${duration(report.took_s)}, ${duration(savedSeconds(flow))} of work saved.${without}${then}`,
+    actions: [{ action: 'continue', word: 'Continue' }, SHOW]
+  };
+}
+
+export function gaveUpBanner(running: readonly string[]): Banner {
+  const what = running[0] === undefined ? '' : ` ${running[0]} was running.`;
+  return {
+    kind: 'gave-up',
+    text: `Jupyter stopped restarting the kernel after several deaths.${what} Recover starts a new one and brings back what is saved.`,
+    actions: [{ action: 'recover', word: 'Start and recover' }, SHOW]
+  };
+}
+
+/** Records of somebody else, or a lease that another kernel holds: said once the kernel tells. */
+export function standingBanner(flow: Flow): Banner | null {
+  if (flow.untrusted > 0) {
+    return {
+      kind: 'untrusted',
+      text: `${counted(flow.untrusted, 'record')} of this journal not written with your key: listed, never replayed.`,
+      actions: [{ action: 'trust', word: 'Trust this journal' }, SHOW]
+    };
+  }
+  return null;
+}
+
+/** E030: another kernel holds what a step needs. The text of the error names it. */
+export function heldBanner(text: string): Banner {
+  return { kind: 'held', text, actions: [SHOW] };
+}
+
+/** The first step, from the top of the notebook, that is not in the journal. */
+export function firstUnsaved(flow: Flow): Step | null {
+  return flow.steps.find(step => !isSaved(step)) ?? null;
+}
+
+/** How many cells Continue runs: up to and including the first step that is not saved. `names`: step of each cell. */
+export function continueUpTo(names: readonly (string | null)[], flow: Flow): number {
+  const saved = new Set(flow.steps.filter(isSaved).map(step => step.name));
+  const first = names.findIndex(name => name !== null && !saved.has(name));
+  return first < 0 ? names.length : first + 1;
+}
+
+/** The flow as it stands the moment a kernel is gone, before a new one tells. */
+export function afterDeath(flow: Flow): Flow {
+  const state = (step: Step): State => {
+    switch (step.state) {
+      case 'running':
+      case 'waiting':
+        return 'interrupted';
+      case 'recorded':
+      case 'replayed':
+      case 'saving':
+        return 'saved';
+      default:
+        return step.state;
+    }
+  };
+  return { ...flow, steps: flow.steps.map(step => ({ ...step, state: state(step) })) };
+}
+
+/** The flow with what the front end sees before the journal does: which step's cell is running now. */
+export function withRunning(flow: Flow, running: ReadonlySet<string>): Flow {
+  if (running.size === 0) {
+    return flow;
+  }
+  const known = new Set(flow.steps.map(step => step.name));
+  const fresh = [...running].filter(name => !known.has(name)).map(unmet);
+  const steps = flow.steps.map(step => (running.has(step.name) ? { ...step, state: 'running' as const } : step));
+  return { ...flow, steps: [...steps, ...fresh] };
+}
+
+function unmet(name: string): Step {
+  return {
+    name,
+    state: 'running',
+    decision: null,
+    attempts: 0,
+    recorded_at: null,
+    took_s: null,
+    replay_s: null,
+    bytes: 0,
+    differs: [],
+    why: '',
+    not_stored: [],
+    reads: [],
+    run: null
+  };
+}
+
+/** The text of the status item; empty where there is nothing to say. */
+export function statusText(flow: Flow | null): string {
+  return flow && flow.steps.length > 0 ? `keel ${flow.steps.filter(isSaved).length}/${flow.steps.length} saved` : '';
+}
+
+/** The mark beside replayed outputs: `from 09:41`. */
+export function ageMark(step: Step, now: number): string {
+  return step.state === 'replayed' && step.recorded_at !== null ? `from ${clock(step.recorded_at, now)}` : '';
+}
+
+/** One sentence for people who listen, for all that changed at once; empty where nothing worth saying did. */
+export function announcement(before: Flow | null, after: Flow): string {
+  const was = new Map(before?.steps.map(step => [step.name, step.state]));
+  const counts = new Map<State, string[]>();
+  for (const step of after.steps) {
+    if (before && was.get(step.name) !== step.state && SPOKEN.has(step.state)) {
+      counts.set(step.state, [...(counts.get(step.state) ?? []), step.name]);
+    }
+  }
+  return [...counts].map(([state, names]) => (names.length === 1 ? `${names[0]} ${state}` : `${names.length} steps ${state}`)).join(', ');
+}
+
+const SPOKEN: ReadonlySet<State> = new Set(['dead', 'ambiguous', 'failed', 'interrupted', 'diverged', 'waiting', 'replayed', 'recorded', 'saved']);
+
+/** The reason why there is nothing to show, in words. */
+export function linkText(link: Link): string {
+  switch (link) {
+    case 'plain':
+      return 'This notebook has no steps yet.';
+    case 'no-kernel':
+      return 'No kernel: start one to compare with the record.';
+    case 'connecting':
+      return 'Asking the kernel …';
+    case 'busy':
+      return 'Waiting for the kernel: it is busy.';
+    case 'missing':
+      return 'keel is not installed in this kernel: %pip install keel-notebook';
+    case 'gone':
+      return 'The kernel is gone.';
+    case 'ready':
+      return '';
+  }
+}

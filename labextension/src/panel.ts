@@ -1,0 +1,175 @@
+/** The side panel: four tabs about the notebook in front. */
+
+import { Widget } from '@lumino/widgets';
+
+import { Companion } from './companion';
+import { linkText } from './model';
+import { h } from './view/dom';
+import { Details, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
+import { Action, Source } from './view/source';
+import { PAGE, storage, timeline, waiting } from './view/tabs';
+import { LineageView, words } from './view/view';
+import { keelIcon } from './icon';
+
+const TABS = ['steps', 'timeline', 'waiting', 'storage'] as const;
+type Tab = (typeof TABS)[number];
+const WORDS: Readonly<Record<Tab, string>> = { steps: 'Steps', timeline: 'Timeline', waiting: 'Waiting', storage: 'Storage' };
+
+export class Panel extends Widget implements Source {
+  readonly view = new LineageView(this, { tall: true });
+  private readonly tabs = new Map<Tab, HTMLButtonElement>();
+  private readonly bodies = new Map<Tab, HTMLElement>();
+  private current: Companion | null = null;
+  private tab: Tab = 'steps';
+  private most = PAGE;
+
+  constructor() {
+    super();
+    this.id = 'keel-panel';
+    this.title.icon = keelIcon;
+    this.title.caption = 'keel: steps of this notebook';
+    const list = h('div', { role: 'tablist', class: 'keel-tabs', 'aria-label': 'keel' });
+    for (const tab of TABS) {
+      const button = h(
+        'button',
+        { type: 'button', role: 'tab', class: 'keel-tab', id: `keel-tab-${tab}`, 'data-keel-tab': tab, 'aria-controls': `keel-body-${tab}` },
+        WORDS[tab]
+      );
+      button.addEventListener('click', () => this.select(tab));
+      this.tabs.set(tab, button);
+      list.append(button);
+      this.bodies.set(
+        tab,
+        h('div', { role: 'tabpanel', class: `keel-tab-body keel-${tab}`, id: `keel-body-${tab}`, 'aria-labelledby': `keel-tab-${tab}` })
+      );
+    }
+    list.addEventListener('keydown', event => this.arrow(event));
+    this.bodies.get('steps')!.append(this.view.node);
+    this.node.setAttribute('aria-label', 'keel');
+    this.node.append(list, ...this.bodies.values());
+    this.select('steps');
+  }
+
+  get can(): ReadonlySet<Action> {
+    return (this.current?.watch.can ?? new Set()) as ReadonlySet<Action>;
+  }
+
+  /** The notebook in front has changed; null where none is. */
+  follow(companion: Companion | null): void {
+    this.current?.watch.changed.disconnect(this.refresh, this);
+    this.current = companion;
+    companion?.watch.changed.connect(this.refresh, this);
+    this.refresh();
+  }
+
+  select(tab: Tab): void {
+    this.tab = tab;
+    for (const [name, button] of this.tabs) {
+      button.setAttribute('aria-selected', String(name === tab));
+      button.tabIndex = name === tab ? 0 : -1;
+      this.bodies.get(name)!.hidden = name !== tab;
+    }
+    this.refresh();
+  }
+
+  /** Open a step; without a name the list as it is. */
+  open(step: string | null): void {
+    this.select('steps');
+    if (step !== null) {
+      this.view.show(step);
+    }
+  }
+
+  details(step: string): Promise<Details> {
+    return this.ask('why', { step });
+  }
+
+  timeline(most: number): Promise<TimelineAnswer> {
+    return this.ask('timeline', { most });
+  }
+
+  storage(): Promise<StorageAnswer> {
+    return this.ask('storage', {});
+  }
+
+  waiting(): Promise<WaitingAnswer> {
+    return this.ask('waiting', {});
+  }
+
+  act(action: Action, step: string): Promise<string> {
+    return this.current ? this.current.act(action, step) : Promise.reject(new Error('no notebook is open'));
+  }
+
+  leave(step: string | null): void {
+    const companion = this.current;
+    const cell = step === null ? null : companion?.watch.cellOf(step);
+    if (companion && cell) {
+      companion.panel.content.activeCellIndex = companion.panel.content.widgets.indexOf(cell);
+    }
+    companion?.panel.activate();
+  }
+
+  protected override onAfterShow(): void {
+    this.refresh();
+  }
+
+  protected override onActivateRequest(): void {
+    if (this.tab === 'steps') {
+      this.view.focus();
+    } else {
+      this.tabs.get(this.tab)!.focus();
+    }
+  }
+
+  override dispose(): void {
+    this.view.dispose();
+    super.dispose();
+  }
+
+  private ask<T>(what: string, more: Readonly<Record<string, unknown>>): Promise<T> {
+    const watch = this.current?.watch;
+    return watch ? watch.client.ask<T>(what, more) : Promise.reject(new Error('no notebook is open'));
+  }
+
+  private refresh(): void {
+    if (!this.isVisible) {
+      return;
+    }
+    if (this.tab === 'steps') {
+      const watch = this.current?.watch;
+      this.view.update(watch?.flow ?? null, watch ? linkText(watch.link) : 'Open a notebook to see its steps.');
+      return;
+    }
+    const tab = this.tab;
+    this.content(tab).then(
+      made => this.bodies.get(tab)!.replaceChildren(made),
+      (problem: unknown) => this.bodies.get(tab)!.replaceChildren(h('p', { class: 'keel-empty' }, words(problem)))
+    );
+  }
+
+  private async content(tab: Exclude<Tab, 'steps'>): Promise<HTMLElement> {
+    switch (tab) {
+      case 'timeline': {
+        const older = (): void => {
+          this.most += PAGE;
+          this.refresh();
+        };
+        return timeline(await this.timeline(this.most), older, step => this.open(step));
+      }
+      case 'waiting':
+        return waiting(await this.waiting());
+      case 'storage':
+        return storage(await this.storage());
+    }
+  }
+
+  private arrow(event: KeyboardEvent): void {
+    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (way !== undefined) {
+      const to = TABS[(TABS.indexOf(this.tab) + way + TABS.length) % TABS.length]!;
+      this.select(to);
+      this.tabs.get(to)!.focus();
+      event.preventDefault();
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/** The step line of a cell, as `keel_notebook/core/options.py` reads it. Pure text. */
+
+const MAGIC = /^%%keel_step(?:[ \t]+(.*))?$/;
+const COMMENT = /^#\s*keel:\s*step(?:[ \t]+(.*))?$/;
+
+/** The name of a cell's step: what its line says, else the cell's id. Null for a plain cell. */
+export function stepOf(source: string, cellId: string): string | null {
+  for (const raw of source.split('\n', 200)) {
+    const line = raw.trim();
+    const found = MAGIC.exec(line) ?? COMMENT.exec(line);
+    if (found) {
+      return firstWord(found[1] ?? '') || cellId;
+    }
+    if (line !== '' && !line.startsWith('#')) {
+      return null; // only blank lines and comments may stand above it
+    }
+  }
+  return null;
+}
+
+/** Whether a notebook of these cells has anything to do with keel. */
+export function usesKeel(sources: Iterable<string>): boolean {
+  for (const source of sources) {
+    if (/(^|\n)\s*%(%keel_step|load_ext\s+keel_notebook|keel\b)|#\s*keel:\s*step/.test(source)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+function firstWord(line: string): string {
+  const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+))/.exec(line.trim());
+  const word = quoted?.[1]?.replace(/\\(.)/g, '$1') ?? quoted?.[2] ?? quoted?.[3] ?? '';
+  return quoted?.[3] !== undefined && word.startsWith('--') ? '' : word;
+}

@@ -1,0 +1,347 @@
+/**
+ * One notebook and its kernel: keeps the link, asks what the journal says, and tells who shows it.
+ *
+ * Nothing is asked while the notebook is hidden, or while it does not use keel.
+ */
+
+import { ISessionContext } from '@jupyterlab/apputils';
+import { CodeCell } from '@jupyterlab/cells';
+import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { Kernel } from '@jupyterlab/services';
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { Client, CommLike, MissingError } from './client';
+import { log } from './log';
+import { Link, afterDeath, withRunning } from './model';
+import { stepOf, usesKeel } from './steps';
+import { Flow } from './view/model';
+
+/** Run in the kernel where the notebook has steps and keel is not loaded. An environment without it stays as it is. */
+const LOAD = `
+try:
+    get_ipython().run_line_magic('load_ext', 'keel_notebook')
+except ModuleNotFoundError:
+    pass
+`;
+const CALM_MS = 150;
+const TYPING_MS = 500;
+const SLOW_MS = 2000;
+
+export interface Hello {
+  version: string;
+  can: string[];
+  flow: Flow;
+}
+
+/** What happened to the kernel, as far as people have to know. */
+export type Fate = 'died' | 'gave-up' | 'ready';
+
+export class NotebookWatch implements IDisposable {
+  readonly client = new Client(() => this.gone());
+  can: ReadonlySet<string> = new Set();
+  link: Link = 'plain';
+  /** Cells that were sent and have not ended, in order: the first one runs. */
+  readonly sent: { id: string; since: number }[] = [];
+  /** Steps that were running when the kernel died. */
+  cutOff: string[] = [];
+  loadSilently = true;
+  private told: Flow | null = null;
+  private signature = '';
+  private loadTried = false;
+  private timers = new Map<string, ReturnType<typeof setTimeout>>();
+  private connecting = 0;
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _fate = new Signal<this, Fate>(this);
+  private _isDisposed = false;
+
+  constructor(readonly panel: NotebookPanel) {
+    const context = panel.sessionContext;
+    context.statusChanged.connect(this.onStatus, this);
+    context.kernelChanged.connect(this.onKernel, this);
+    panel.content.modelContentChanged.connect(this.onContent, this);
+    NotebookActions.executionScheduled.connect(this.onSent, this);
+    NotebookActions.executed.connect(this.onDone, this);
+    panel.disposed.connect(this.dispose, this);
+    void Promise.all([panel.revealed, context.ready]).then(() => this.link_());
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get fate(): ISignal<this, Fate> {
+    return this._fate;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** The flow as it is shown: what the journal says, and which step's cell runs now. */
+  get flow(): Flow | null {
+    const running = new Set(this.runningSteps());
+    return this.told || running.size > 0 ? withRunning(this.told ?? NOTHING, running) : null;
+  }
+
+  get since(): number | null {
+    return this.sent[0]?.since ?? null;
+  }
+
+  get kernel(): Kernel.IKernelConnection | null {
+    return this.panel.sessionContext.session?.kernel ?? null;
+  }
+
+  codeCells(): CodeCell[] {
+    return this.panel.content.widgets.filter((cell): cell is CodeCell => cell instanceof CodeCell);
+  }
+
+  /** The step of each code cell, from the top. */
+  stepNames(): (string | null)[] {
+    return this.codeCells().map(cell => stepOf(cell.model.sharedModel.getSource(), cell.model.id));
+  }
+
+  cellOf(step: string): CodeCell | null {
+    return this.codeCells()[this.stepNames().indexOf(step)] ?? null;
+  }
+
+  /** Ask anew; several wishes within a moment are one question. */
+  refresh(after = CALM_MS): void {
+    this.soon('refresh', after, () => void this.ask());
+  }
+
+  /** Resolves once the kernel has said hello; connects where that is needed. Never races the loading of keel. */
+  async ready(): Promise<boolean> {
+    if (this.link !== 'ready') {
+      await this.link_();
+    }
+    return this.client.connected && this.link === 'ready';
+  }
+
+  take(flow: Flow): void {
+    this.told = flow;
+    log('flow', flow);
+    this._changed.emit();
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this.timers.forEach(timer => clearTimeout(timer));
+    this.client.disconnect(new MissingError());
+    NotebookActions.executionScheduled.disconnect(this.onSent, this);
+    NotebookActions.executed.disconnect(this.onDone, this);
+    Signal.clearData(this);
+  }
+
+  private runningSteps(): string[] {
+    const first = this.sent[0];
+    const cell = first && this.codeCells().find(one => one.model.id === first.id);
+    const name = cell ? stepOf(cell.model.sharedModel.getSource(), cell.model.id) : null;
+    return name === null ? [] : [name];
+  }
+
+  /** Open the comm and say hello; load keel first where the notebook uses it and the kernel does not have it yet. */
+  private async link_(): Promise<void> {
+    const kernel = this.kernel;
+    if (this.isDisposed || !usesKeel(this.codeCells().map(cell => cell.model.sharedModel.getSource()))) {
+      return this.stand('plain');
+    }
+    if (!kernel) {
+      return this.stand('no-kernel');
+    }
+    const mine = ++this.connecting;
+    this.stand('connecting');
+    this.soon('slow', SLOW_MS, () => this.link === 'connecting' && this.stand('busy'));
+    try {
+      await kernel.info; // the kernel is there and has answered once
+      let hello = await this.hello(kernel);
+      if (!hello && this.loadSilently && !this.loadTried) {
+        this.loadTried = true;
+        await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done;
+        hello = await this.hello(kernel);
+      }
+      if (mine !== this.connecting || this.isDisposed) {
+        return;
+      }
+      if (!hello) {
+        log('missing');
+        return this.stand('missing');
+      }
+      this.can = new Set(hello.can);
+      this.signature = '';
+      this.link = 'ready';
+      this.take(hello.flow);
+      log('hello', hello.version);
+      await this.ask();
+      this._fate.emit('ready');
+    } catch {
+      if (mine === this.connecting && !this.isDisposed) {
+        this.stand('gone'); // the kernel went away meanwhile: its next status brings us back
+      }
+    } finally {
+      clearTimeout(this.timers.get('slow'));
+    }
+  }
+
+  private async hello(kernel: Kernel.IKernelConnection): Promise<Hello | null> {
+    this.client.connect(kernel.createComm('keel') as unknown as CommLike);
+    try {
+      return await this.client.ask<Hello>('hello', {}, 0);
+    } catch (problem) {
+      if (problem instanceof MissingError) {
+        return null;
+      }
+      throw problem;
+    }
+  }
+
+  /** Tell the kernel the steps as they stand in the notebook where they changed, and take what it says of them. */
+  private async ask(): Promise<void> {
+    if (!this.client.connected || this.link !== 'ready' || !this.panel.isVisible) {
+      return;
+    }
+    const names = this.stepNames();
+    const cells = this.codeCells().flatMap((cell, at) => {
+      const name = names[at] ?? null;
+      return name === null ? [] : [{ name, source: cell.model.sharedModel.getSource() }];
+    });
+    const signature = JSON.stringify(cells);
+    const changed = signature !== this.signature;
+    try {
+      const flow = changed ? await this.client.ask<Flow>('cells', { cells }) : await this.client.ask<Flow>('status');
+      this.signature = signature;
+      this.take(flow);
+    } catch (problem) {
+      log('late', String(problem)); // what was known stays; the next idle asks again
+    }
+  }
+
+  private stand(link: Link): void {
+    if (this.link !== link) {
+      this.link = link;
+      this._changed.emit();
+    }
+  }
+
+  private gone(): void {
+    if (this.link === 'ready') {
+      this.stand('missing');
+    }
+  }
+
+  private cut(): void {
+    this.cutOff = this.runningSteps();
+    const shown = this.flow;
+    this.sent.length = 0;
+    this.client.disconnect(new MissingError());
+    this.link = 'gone';
+    this.loadTried = false;
+    this.told = shown && afterDeath(shown);
+    this._changed.emit();
+  }
+
+  private onStatus(_: ISessionContext, status: Kernel.Status): void {
+    log('status', status);
+    switch (status) {
+      case 'restarting':
+        return this.cut();
+      case 'autorestarting':
+        if (this.link !== 'gone') {
+          this.cut();
+        }
+        this._fate.emit('died');
+        return;
+      case 'dead':
+        if (this.link !== 'gone') {
+          this.cut();
+        }
+        this._fate.emit('gave-up');
+        return;
+      case 'idle':
+        if (this.link === 'ready') {
+          this.refresh();
+        } else if (this.link === 'gone' || this.link === 'no-kernel') {
+          this.soon('link', CALM_MS, () => void this.link_());
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  private onKernel(): void {
+    this.sent.length = 0;
+    this.client.disconnect(new MissingError());
+    this.loadTried = false;
+    this.link = 'gone';
+    this.soon('link', CALM_MS, () => void this.link_());
+  }
+
+  private onContent(): void {
+    this.soon('typing', TYPING_MS, () => {
+      if (this.link === 'ready') {
+        this.refresh();
+      } else if (this.link === 'plain') {
+        void this.link_();
+      }
+      this._changed.emit();
+    });
+  }
+
+  private onSent(_: unknown, { notebook, cell }: { notebook: unknown; cell: { model: { id: string } } }): void {
+    if (notebook === this.panel.content) {
+      this.sent.push({ id: cell.model.id, since: Date.now() });
+      this.soon('draw', 0, () => this._changed.emit());
+    }
+  }
+
+  private onDone(_: unknown, { notebook, cell }: { notebook: unknown; cell: { model: { id: string } } }): void {
+    if (notebook !== this.panel.content) {
+      return;
+    }
+    const at = this.sent.findIndex(one => one.id === cell.model.id);
+    if (at >= 0) {
+      this.sent.splice(at, 1);
+      if (this.sent[0]) {
+        this.sent[0].since = Date.now(); // it starts only now
+      }
+    }
+    this._changed.emit();
+    if (this.link === 'ready') {
+      this.refresh();
+    } else if (this.link === 'missing' || this.link === 'plain') {
+      this.soon('link', CALM_MS, () => void this.link_()); // this cell may have been the one that loads keel
+    }
+  }
+
+  private soon(what: string, after: number, then: () => void): void {
+    if (this.isDisposed || (what === 'refresh' && this.timers.has(what))) {
+      return;
+    }
+    clearTimeout(this.timers.get(what));
+    const timer = setTimeout(() => {
+      this.timers.delete(what);
+      if (!this.isDisposed) {
+        then();
+      }
+    }, after);
+    this.timers.set(what, timer);
+  }
+}
+
+const NOTHING: Flow = {
+  flow: '',
+  status: 'new',
+  run: 0,
+  holder: null,
+  saved_s: 0,
+  notebook: '',
+  now: 0,
+  steps: [],
+  notes: [],
+  untrusted: 0,
+  died: null
+};
