@@ -187,12 +187,12 @@ def test_c19_a_task_that_outlives_its_cell_prints_for_its_own(kernel):
     assert [message.content["text"] for message in kernel.kept("next")] == ["next\n"]
 
 
-def test_c21_two_million_lines_have_a_head_a_tail_and_a_marker(kernel):
-    kernel.record("c21", "for i in range(300_000): print('line', i)")
+def test_c21_a_flood_of_lines_has_a_head_a_tail_and_a_marker(kernel):
+    kernel.record("c21", "for i in range(150_000): print('line', i)")
     ((_, content),) = merged(kernel.replay("c21"))
     text = content["text"]
     assert text.startswith("line 0\nline 1\n")
-    assert text.endswith("line 299998\nline 299999\n")
+    assert text.endswith("line 149998\nline 149999\n")
     assert re.search(r"\n… truncated, [\d,]+ bytes …\n", text)
     assert len(text) <= 1 << 20
 

@@ -1,0 +1,114 @@
+"""State that has no name: what a step changes of it is recorded, and put back on replay (DESIGN 6, Ambient state).
+
+Random generators, working directory, environment, settings of libraries. Each kind of state is a ``Part``; parts of
+libraries look only at what is imported already. A look is cheap; only a step that changed something pays for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from keel_notebook.capture import ambient_libraries, ambient_modules, ambient_python
+from keel_notebook.capture.ambient_part import Lost, Part
+
+UNRESTORABLE = "unrestorable"
+"""Key in a change: what the step changed and a replay cannot put back, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmbientState:
+    """The state before a step, part by part."""
+
+    looks: Mapping[str, Any]
+
+
+class _Unreadable:
+    """A state that could not be looked at: never equal, so that it is named."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None  # type: ignore[assignment]  # equal to nothing, itself included
+
+
+class AmbientWatch:
+    """Tells what a step changed of the state that has no name (port ``Ambient``).
+
+    ``start`` is the folder that recorded paths are relative to: the one in which the kernel started.
+    """
+
+    def __init__(self, *, start: str | None = None, parts: Sequence[Part] | None = None) -> None:
+        self._parts = default_parts(start) if parts is None else tuple(parts)
+
+    def before(self) -> AmbientState:
+        """The state before the body runs."""
+        return AmbientState({part.name: _look(part) for part in self._parts})
+
+    def after(self, state: AmbientState) -> dict[str, Any]:
+        """What changed since: MessagePack-able, by part, and under ``unrestorable`` what cannot be put back.
+
+        Values of environment variables that look secret are never in it.
+        """
+        found: dict[str, Any] = {}
+        lost = Lost()
+        for part in self._parts:
+            before, after = state.looks.get(part.name), _look(part)
+            if isinstance(after, _Unreadable) or isinstance(before, _Unreadable):
+                lost.append(f"{part.name}: it could not be read")
+            elif before != after and after is not None:
+                change = _change(part, before, after, lost)
+                if change is not None:
+                    found[part.name] = change
+        if lost:
+            found[UNRESTORABLE] = sorted(lost)
+        return found
+
+    def apply(self, change: Mapping[str, Any]) -> Sequence[str]:
+        """Put back what ``after`` told. Returns what could not be put back, in words; other keys are left alone."""
+        lost = Lost()
+        for part in self._parts:
+            if part.name in change:
+                _put(part, change[part.name], lost)
+        return lost
+
+
+def default_parts(start: str | None) -> tuple[Part, ...]:
+    """All parts, as they are put back: generators last, because importing a library may draw numbers."""
+    return (
+        *ambient_python.settings(start),
+        ambient_modules.ModuleGlobals(),
+        *ambient_libraries.settings(),
+        ambient_python.Random(),
+        *ambient_libraries.generators(),
+    )
+
+
+def _look(part: Part) -> Any:
+    try:
+        return part.look()
+    except Exception as problem:  # noqa: BLE001 - a half-imported or patched library is not the step's fault
+        return _Unreadable(type(problem).__name__)
+
+
+def _change(part: Part, before: Any, after: Any, lost: Lost) -> Any:
+    try:
+        change = part.change(before, after, lost)
+        msgpack.packb(change)  # a path that is no text, say: better named here than met by the journal
+        return change
+    except Exception as problem:  # noqa: BLE001 - as above; the step is recorded, this is named
+        lost.append(f"{part.name}: {type(problem).__name__}")
+        return None
+
+
+def _put(part: Part, change: Any, lost: Lost) -> None:
+    try:
+        part.put(change, lost)
+    except Exception as problem:  # noqa: BLE001 - whatever a library raises: the rest is put back, this is named
+        lost.append(f"{part.name}: {type(problem).__name__}")

@@ -1,0 +1,167 @@
+"""Plain values that a step sets in a local module: ``config.LR = 0.1``, ``Settings.mode = "fast"`` (DESIGN 6, Modules).
+
+Installed libraries are not looked into. A value that is no plain one cannot be put back: it is named.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import marshal
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from keel_notebook.capture.ambient_part import Lost
+from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
+
+_LARGE = 1 << 16
+"""Bytes from which on a container is no longer compared by content: only whether another one took its place."""
+_ATOMS = (int, float, bool, str, bytes, complex, type(None))
+_CONTAINERS = (list, dict, set, tuple, frozenset)
+_DEFINITIONS = (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property)
+
+
+class ModuleGlobals:
+    """Globals and class attributes of the modules that belong to the person, not to an installed library."""
+
+    name = "modules"
+
+    def __init__(self) -> None:
+        self._local: list[str] = []
+        self._seen: set[str] = set()
+        self._newest: tuple[int, str] = (0, "")
+        self._large: set[tuple[str, str]] = set()
+
+    def look(self) -> Any:
+        """A fingerprint of each value, by module and attribute."""
+        self._find_new()
+        look: dict[str, dict[str, Any]] = {}
+        for name in self._local:
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType):
+                look[name] = {path: self._fingerprint(name, path, value) for path, value in _attributes(module)}
+        return look
+
+    def change(self, before: Any, after: Any, lost: Lost) -> Any:
+        """``[module, attribute, value]`` for what was set, ``[module, attribute]`` for what is gone."""
+        changes: list[list[Any]] = []
+        for name in sorted(after):
+            now, old = after[name], before.get(name)
+            values = dict(_attributes(sys.modules[name]))
+            if old is None:  # imported by this step: set since then is what is not as the source says
+                differs = [
+                    path
+                    for path, literal in _literals(sys.modules[name])
+                    if path in now and not _same(values[path], literal)
+                ]
+            else:
+                differs = [path for path in now if path not in old or old[path] != now[path]]
+                changes += [[name, path] for path in sorted(old.keys() - now.keys())]
+            for path in sorted(differs):
+                try:
+                    changes.append([name, path, to_wire(values[path])])
+                except NotPlainError as problem:
+                    lost.append(f"{name}.{path}: it is a {problem}")
+        return changes or None
+
+    def put(self, change: Any, lost: Lost) -> None:
+        """Set and delete, in the modules as they are loaded here."""
+        for name, path, *value in change:
+            *outer, attribute = path.split(".")
+            try:
+                owner: Any = importlib.import_module(name)
+                for part in outer:
+                    owner = getattr(owner, part)
+                if value:
+                    setattr(owner, attribute, from_wire(value[0]))
+                elif hasattr(owner, attribute):
+                    delattr(owner, attribute)
+            except (ImportError, AttributeError) as problem:
+                lost.append(f"{name}.{path}: {type(problem).__name__}")
+
+    def _find_new(self) -> None:
+        newest = (len(sys.modules), next(reversed(sys.modules)))
+        if newest == self._newest:
+            return
+        self._newest = newest
+        new = [name for name in list(sys.modules) if name not in self._seen]
+        self._seen.update(new)
+        self._local += [name for name in new if _is_local(name, sys.modules.get(name))]
+
+    def _fingerprint(self, module: str, path: str, value: Any) -> Any:
+        if type(value) in _ATOMS:
+            return type(value), value
+        if type(value) in _CONTAINERS and (module, path) not in self._large:
+            try:
+                content = marshal.dumps(value, 2)
+            except ValueError:
+                return "object", id(value)
+            if len(content) <= _LARGE:
+                return content
+            self._large.add((module, path))
+        return "object", id(value), len(value) if type(value) in _CONTAINERS else 0
+
+
+def _attributes(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Values that a cell may have set: globals, and attributes of classes that the module defines."""
+    for name, value in list(vars(module).items()):
+        if name.startswith("__"):
+            continue
+        if isinstance(value, type):
+            if value.__module__ == module.__name__ and value.__qualname__ == name:
+                for attribute, item in list(vars(value).items()):
+                    if not attribute.startswith("_") and type(item) in _ATOMS + _CONTAINERS:
+                        yield f"{name}.{attribute}", item
+        elif not isinstance(value, _DEFINITIONS):
+            yield name, value
+
+
+def _literals(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Globals and class attributes that the source sets once, to a literal: the value they had after the import."""
+    try:
+        tree = ast.parse(inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError):
+        return
+    yield from _literals_in(tree.body, "")
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from _literals_in(node.body, f"{node.name}.")
+
+
+def _literals_in(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Any]]:
+    found: dict[str, list[ast.expr | None]] = {}
+    for node in body:
+        for inner in ast.walk(node) if not isinstance(node, ast.FunctionDef | ast.ClassDef) else ():
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                direct = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+                found.setdefault(inner.id, []).append(direct)
+    for name, values in found.items():
+        if len(values) == 1 and values[0] is not None:
+            try:
+                yield prefix + name, ast.literal_eval(values[0])
+            except (ValueError, TypeError, SyntaxError, MemoryError):
+                continue  # computed: what it was after the import is not known
+
+
+def _same(value: Any, literal: Any) -> bool:
+    return type(value) is type(literal) and bool(value == literal)
+
+
+def _is_local(name: str, module: Any) -> bool:
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str) or name == "__main__" or name.partition(".")[0] == "keel_notebook":
+        return False
+    full = os.path.abspath(file)
+    return not full.startswith(_INSTALLED) and _PACKAGES.isdisjoint(full.split(os.sep))
+
+
+_INSTALLED = tuple(
+    os.path.join(path, "")
+    for path in {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
