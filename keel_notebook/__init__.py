@@ -37,13 +37,13 @@ def register(kind: type, dump: Any, load: Any) -> None:
 
 def status() -> Any:
     """The table of this notebook's steps, as `%keel` shows it; ``.to_dict()`` gives it as data (DESIGN 3.4)."""
-    from keel_notebook.front.magics import current_status  # noqa: PLC0415 needs a running shell
+    from keel_notebook.front.magics import current  # noqa: PLC0415 needs a running shell
 
-    return current_status()
+    return current("status")
 
 
 def lineage() -> Any:
     """The lineage of this notebook, as `%keel lineage` shows it; ``.to_dict()`` gives it as data (DESIGN 3.2)."""
-    from keel_notebook.front.magics import current_lineage  # noqa: PLC0415 needs a running shell
+    from keel_notebook.front.magics import current  # noqa: PLC0415 needs a running shell
 
-    return current_lineage()
+    return current("lineage")

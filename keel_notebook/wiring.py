@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ from keel_notebook.capture.files import Files
 from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
-from keel_notebook.core.model import FileSeen, Input
+from keel_notebook.core.model import Digest, FileSeen, Input
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
 from keel_notebook.core.redact import redacted
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Parts, Runner
 from keel_notebook.engine.stepper import Senses, Stepper
 from keel_notebook.journal.disk import open_journal
-from keel_notebook.journal.flows import FlowSeen, find_flow
+from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, note_first_step
 from keel_notebook.payload.codec import GraphCodec, preview
 from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.seal import OwnerSeal, owner_key
@@ -33,9 +33,23 @@ class Attached:
 
     folder: Path
     flow: FlowSeen
+    notebook: Path | None
     journal: Journal
     runner: Runner
     stepper: Stepper
+
+    def with_first_step(self, code: Digest | None) -> tuple[Attached, bool]:
+        """The same, with its flow settled by the first step that runs in it, and whether it was renamed (C90).
+
+        A notebook whose path is unknown takes over the one flow with equal first-step code whose notebook is
+        gone; otherwise the code is noted, for the day on which this one is renamed.
+        """
+        flow, notebook = self.flow, self.notebook
+        if flow.first_code is None and notebook is not None and not flow.name:
+            found = adopt(self.folder, notebook=notebook, first_code=code, key=flow.key)
+            if found is not None:
+                return replace(self, flow=found), True
+        return replace(self, flow=note_first_step(flow, code)), False
 
     @staticmethod
     def kept_source(source: str) -> str:
@@ -59,18 +73,37 @@ def journal_folder(setting: str, notebook: Path | None, cwd: Path) -> Path:
     return beside / ".keel"
 
 
-def attach(  # noqa: PLR0913 the one place where everything comes together, all by name
-    shell: Any, settings: Any, *, clock: Clock, ledger: Ledger, cwd: Path, say: Callable[[str], None]
-) -> Attached:
-    """Open the journal of this kernel. Raises KeelError where that cannot be done."""
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What a session brings along from the start of its kernel."""
+
+    shell: Any
+    cwd: Path
+    clock: Clock
+    ledger: Ledger
+    definitions: NotebookDefinitions
+    say: Callable[[str], None]
+    fault: Callable[[BaseException], None]
+    """Keeps where keel itself failed."""
+
+
+def kernel_of(
+    shell: Any, *, cwd: Path, clock: Clock, say: Callable[[str], None], fault: Callable[[BaseException], None]
+) -> Kernel:
+    """The kernel of a shell, with an empty ledger."""
+    return Kernel(shell, cwd, clock, Ledger(), NotebookDefinitions(shell), say, fault)
+
+
+def attach(kernel: Kernel, settings: Any) -> Attached:
+    """Open the journal of a kernel. Raises KeelError where that cannot be done."""
+    shell, cwd, clock, definitions = kernel.shell, kernel.cwd, kernel.clock, kernel.definitions
     notebook = notebook_path(shell, cwd)
     folder = journal_folder(settings.journal, notebook, cwd)
     seal = OwnerSeal(owner_key(path=Path(settings.key_file) if settings.key_file else None))
     journal = open_journal(folder, clock=clock, seal=seal, notebook=str(notebook or ""), cwd=str(cwd))
     flow = find_flow(folder, notebook=notebook, name=settings.flow, key=settings.flow_key)
-    definitions = NotebookDefinitions(shell)
     digester = StructuralDigester(salt=journal.salt, definitions=definitions)
-    watch = NameWatch(shell, digester)
+    watch = NameWatch(shell, digester, definitions)
     files = Files(root=cwd, salt=journal.salt)
     namespace: dict[str, Any] = shell.user_ns
 
@@ -97,7 +130,7 @@ def attach(  # noqa: PLR0913 the one place where everything comes together, all 
             codec=GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace),
             tap=make_tap(shell),
             watch=watch,
-            ambient=AmbientWatch(),
+            ambient=AmbientWatch(start=str(cwd)),
             world=World(ignore=folder),
             clock=clock,
             namespace=namespace,
@@ -114,12 +147,12 @@ def attach(  # noqa: PLR0913 the one place where everything comes together, all 
         kind_of=kind_of,
         file_now=files.now,
         file_seen=files.seen,
-        say=say,
+        say=kernel.say,
         now=clock.now,
         monotonic=clock.monotonic,
     )
-    stepper = Stepper(runner=runner, ledger=ledger, senses=senses, records=lambda: journal.records(flow.id))
-    return Attached(folder, flow, journal, runner, stepper)
+    stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, records=journal.records)
+    return Attached(folder, flow, notebook, journal, runner, stepper)
 
 
 def kind_of(value: Any) -> str:

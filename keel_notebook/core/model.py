@@ -14,53 +14,32 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NewType
 
+from keel_notebook.core.words import Effect, Kind, Status
+
+__all__ = [
+    "SCHEMA",
+    "Blob",
+    "Digest",
+    "Effect",
+    "Entry",
+    "EntryId",
+    "FileSeen",
+    "FlowId",
+    "Input",
+    "Kind",
+    "NotStored",
+    "Payload",
+    "Problem",
+    "Status",
+    "Write",
+    "entry_id",
+]
+
 SCHEMA = "keel.entry/v1"
 
 FlowId = NewType("FlowId", str)
 EntryId = NewType("EntryId", str)
 Digest = NewType("Digest", str)
-
-
-class Effect(StrEnum):
-    """What running a step twice does to the world (Z19)."""
-
-    IDEMPOTENT = "idempotent"
-    AT_LEAST_ONCE = "at_least_once"
-    EXACTLY_ONCE = "exactly_once"
-
-
-class Status(StrEnum):
-    """How far an entry came. Only ``OK`` is ever replayed."""
-
-    RUNNING = "running"
-    INTENT = "intent"
-    OK = "ok"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-    SKIPPED = "skipped"
-
-
-class Kind(StrEnum):
-    """What an entry records."""
-
-    STEP = "step"
-    CALL = "call"
-    TIME = "time"
-    RANDOM = "random"
-    SLEEP = "sleep"
-    PROMISE = "promise"
-    UNDO = "undo"
-    LOOP = "loop"
-    MARKER = "marker"
-    FOLD = "fold"
-    PLAIN = "plain"
-    RUN = "run"
-    ACCEPT = "accept"
-    ADOPT = "adopt"
-    RETIRE = "retire"
-    COPY = "copy"
-    AUDIT = "audit"
-    DEATH = "death"
 
 
 @dataclass(frozen=True, slots=True)

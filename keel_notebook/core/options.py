@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keel_notebook.core.model import Effect
+from keel_notebook.core.words import Effect
 from keel_notebook.errors import NotYetError, SettingsError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, NotStored, Payload, Write
+from keel_notebook.errors import KeelError
 
 
 class Clock(Protocol):
@@ -105,6 +106,10 @@ class Journal(Protocol):
     @property
     def run(self) -> int:
         """This kernel's run number; 0 while nothing can be recorded."""
+
+    @property
+    def problem(self) -> KeelError | None:
+        """Why nothing is recorded, or nothing is made power-safe; None while all is well."""
 
     def next_seq(self) -> int:
         """The seq of the next entry of this run: 1, 2, …; 0 is reserved (K3). Claimed at the call (K4)."""
@@ -284,8 +289,8 @@ class Ambient(Protocol):
     def after(self, state: Any) -> dict[str, Any]:
         """What changed since, as MessagePack-able values."""
 
-    def apply(self, change: Mapping[str, Any]) -> None:
-        """Put a change back."""
+    def apply(self, change: Mapping[str, Any]) -> Sequence[str]:
+        """Put a change back; what could not be put back, in words."""
 
 
 class FileTouch(Protocol):

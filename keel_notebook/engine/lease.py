@@ -7,6 +7,7 @@ stopped and woke up late carries an old number and can be told apart. Neither fi
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -48,12 +49,14 @@ _NEVER = LeaseSeen(0, None, 0.0, 0.0)
 class Lease:
     """The lease of one flow, as one kernel sees it."""
 
-    def __init__(self, folder: Path, flow: FlowId, *, holder: Holder, clock: Clock) -> None:
+    def __init__(self, folder: Path, flow: FlowId, *, holder: Holder, clock: Clock, locks: bool = True) -> None:
+        """``locks``: False on a drive whose locks do not reach other hosts; then the expiry alone decides."""
         self._lock_path = folder / f"{flow}.lock"
         self._file_path = folder / f"{flow}.json"
         self._flow = flow
         self._holder = holder
         self._clock = clock
+        self._locks = locks
         self._fd: int | None = None
         self.fence = 0
 
@@ -89,7 +92,7 @@ class Lease:
         try:
             locked = self._flock(fd)
             seen = self.seen()
-            if not locked or (locked is None and self._alive_elsewhere(seen)):
+            if locked is False or self._alive_elsewhere(seen, locked=bool(locked)):
                 raise self._refusal(seen)
             self.fence = seen.fence + 1
             now = self._clock.now()
@@ -99,6 +102,37 @@ class Lease:
             raise
         self._fd = fd
         return self.fence
+
+    def take(self) -> int:
+        """Take the lease over from a holder that is stopped, or on another host (`%keel flow --take`).
+
+        The holder keeps its lock, if it has one; what it writes from now on carries an old fence and is void. Raises
+        LeaseError where another process runs that holds it, unless that one is stopped (SIGSTOP).
+        """
+        try:
+            return self.acquire()
+        except LeaseError:
+            seen = self.seen()
+            if seen.holder is None or not self._may_take_from(seen.holder):
+                raise
+        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.fence = seen.fence + 1  # O12: larger than what the stopped one carries
+        now = self._clock.now()
+        self._write(LeaseSeen(self.fence, self._holder, now, now + TTL_S))
+        self._fd = fd
+        return self.fence
+
+    def _may_take_from(self, holder: Holder) -> bool:
+        if (holder.host, holder.boot) != (self._holder.host, self._holder.boot):
+            return True  # nobody here can see it; a person said so
+        return _stopped(holder.pid)
+
+    def lost(self) -> LeaseError | None:
+        """The loss, if another holder or another fence stands in the file (K34). Raises OSError, ValueError."""
+        seen = self.seen()
+        gone = seen.fence == 0  # a missing file is not a loss
+        mine = seen.fence == self.fence and seen.holder == self._holder
+        return None if mine or gone else self._refusal(seen)
 
     def renew(self) -> None:
         """Move the expiry on; never the fence (O13). Raises LeaseError where another holder took over (K34)."""
@@ -115,6 +149,8 @@ class Lease:
         seen = self.seen()
         if seen.fence == self.fence and seen.holder == self._holder:
             self._write(LeaseSeen(self.fence, None, seen.since, 0.0))
+        with contextlib.suppress(OSError):  # a drive without locks
+            fcntl.flock(self._fd, fcntl.LOCK_UN)  # a forked child may still have the descriptor
         os.close(self._fd)
         self._fd = None
 
@@ -126,6 +162,8 @@ class Lease:
 
     def _flock(self, fd: int) -> bool | None:
         """True if locked, False if another process holds it, None where the file system has no locks."""
+        if not self._locks:
+            return None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -136,8 +174,14 @@ class Lease:
             raise
         return True
 
-    def _alive_elsewhere(self, seen: LeaseSeen) -> bool:
-        return seen.holder not in (None, self._holder) and seen.expires_at > self._clock.now()
+    def _alive_elsewhere(self, seen: LeaseSeen, *, locked: bool) -> bool:
+        if seen.holder is None or seen.holder == self._holder or seen.expires_at <= self._clock.now():
+            return False
+        if not locked:
+            return True
+        # We have the lock and the file names another: it died, or it took over from one that was stopped (``take``).
+        here = (seen.holder.host, seen.holder.boot) == (self._holder.host, self._holder.boot)
+        return here and not _stopped(seen.holder.pid)
 
     def _refusal(self, seen: LeaseSeen) -> LeaseError:
         who = f"pid {seen.holder.pid} on {seen.holder.host}" if seen.holder else "another kernel"
@@ -148,3 +192,14 @@ class Lease:
         temporary.write_text(json.dumps(asdict(lease)), "utf-8")
         temporary.chmod(0o600)
         temporary.replace(self._file_path)
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process of this host is stopped (SIGSTOP, a debugger), or is not there at all."""
+    import psutil  # noqa: PLC0415 - only who takes a lease over asks
+
+    try:
+        status: str = psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return True
+    return status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE}

@@ -264,16 +264,20 @@ class Runner:
     def _resolve(self, known: Known) -> Any:
         return self._parts.namespace[known.name]
 
-    def replay(self, prepared: Prepared, *, show: Callable[[Any], None]) -> None:
-        """Put back what the record holds; nothing is executed. ``show`` sets ``_`` and ``Out``."""
+    def replay(self, prepared: Prepared, *, show: Callable[[Any], None]) -> Sequence[str]:
+        """Put back what the record holds; nothing is executed. ``show`` sets ``_`` and ``Out``.
+
+        Returns what could not be put back, in words.
+        """
         parts = self._parts
         parts.namespace.update(prepared.values.names)
         for name in prepared.entry.deleted:
             parts.namespace.pop(name, None)
-        parts.ambient.apply(prepared.entry.ambient)
+        lost = parts.ambient.apply(prepared.entry.ambient)
         parts.tap.replay(prepared.messages)
         if prepared.values.has_result:
             show(prepared.values.result)
+        return lost
 
 
 def seen_words(seen: WorldSeen) -> set[str]:

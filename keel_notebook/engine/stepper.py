@@ -87,7 +87,7 @@ class Stepper:
         runner: Runner,
         ledger: Ledger,
         senses: Senses,
-        records: Callable[[], FlowRecords],
+        records: Callable[[FlowId], FlowRecords],
     ) -> None:
         self._runner = runner
         self._ledger = ledger
@@ -100,7 +100,7 @@ class Stepper:
         ``root`` is the first step of this kernel where nobody tells which notebook runs, else empty.
         """
         options, name, parsed = cell.options, cell.name, cell.parsed
-        records = self._records()
+        records = self._records(flow)
         wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
         inputs = self.inputs(wanted, parsed, ignore=options.ignore)
         candidates = [e for e in lifecycle.steps_in(records).get(name, []) if e.code == parsed.code]
@@ -123,7 +123,7 @@ class Stepper:
             source=cell.source,
             code=parsed.code,
             inputs=inputs,
-            cell=parsed,
+            cell=parsed.names,
             files=declared,
             makes=options.makes,
             outputs=options.outputs,

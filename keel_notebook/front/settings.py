@@ -7,14 +7,15 @@ import os
 from traitlets import Enum, Unicode, default
 from traitlets.config import Configurable
 
-from keel_notebook.core.decide import Mode
+MODES = ("live", "replay", "verify", "off")
+"""``core.decide.Mode`` in words: importing it would cost `%load_ext` more than all the rest."""
 
 
 class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types here
     """Settings of keel in this kernel. Environment variables give the defaults."""
 
     mode = Enum(
-        [str(mode) for mode in Mode],
+        list(MODES),
         help="live: execute and replay; replay: never execute a step; verify: compare only; off: run plainly.",
     ).tag(config=True)
     journal = Unicode(help="Folder of the journal. Empty: .keel beside the notebook.").tag(config=True)

@@ -10,7 +10,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from keel_notebook.core.options import OPTIONS
 from keel_notebook.errors import catalogue
-from keel_notebook.front.magics import COMMANDS, LATER
+from keel_notebook.front.commands import COMMANDS, LATER
 from keel_notebook.front.settings import Keel
 
 ROOT = Path(__file__).resolve().parents[2]

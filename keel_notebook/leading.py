@@ -1,0 +1,250 @@
+"""Leads one cell through the parts: look, decide, run and record, or put back (DESIGN 4).
+
+The way of a cell: ``decide`` (its module is about to be compiled: look, decide, and leave the body alone, swap it
+for a replay, or refuse) → the body runs as an ordinary cell → ``end`` (record it, before the reply is sent).
+``session`` imports this at the first step: a kernel that has loaded keel and uses no step pays for none of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keel_notebook.capture.cell import RunningCell, call, finished
+from keel_notebook.core import decide as d
+from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.fingerprint import code_digest
+from keel_notebook.core.ids import default_flow, text_digest
+from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, Write, entry_id
+from keel_notebook.core.options import StepOptions, parse_options, refuse_later
+from keel_notebook.core.reads import CellNames, analyse
+from keel_notebook.engine.runner import Outcome, StepNow
+from keel_notebook.engine.stepper import Body, Look, StepCell, Swap
+from keel_notebook.errors import DuplicateStepError, InternalError, KeelError, NotYetError, SettingsError
+from keel_notebook.wiring import Attached, Kernel, attach
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A cell, read without running it."""
+
+    code: Digest | None
+    reads: frozenset[str]
+    names: CellNames
+
+
+class Leader:
+    """Leads the cells of one kernel, from the first step on."""
+
+    def __init__(self, kernel: Kernel, settings: Any) -> None:
+        self._kernel = kernel
+        self._settings = settings
+        self.ledger = kernel.ledger
+        self.attached: Attached = attach(kernel, settings)
+        self.last: RunningCell | None = None
+        self._early: list[tuple[RunningCell, Status, float]] = []
+        self._root: str | None = None
+        self._live: Body | Swap | None = None
+        self._look: Look | None = None
+        self._told: str = ""
+
+    def close(self) -> None:
+        """End the run in the journal. Safe to call twice."""
+        self.attached.journal.close(clean=True)
+
+    def begins(self) -> None:
+        """A cell begins."""
+        self._live = self._look = None
+        self.ledger.cell_starts(self._kernel.clock.monotonic())
+
+    def forget(self) -> None:
+        """What was begun for the running cell does not count: it runs plainly."""
+        self._live = self._look = None
+
+    # ---- a step ------------------------------------------------------------------------------------------
+
+    def decide(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
+        """The module to run for a step. Raises KeelError where the step is refused."""
+        assert cell.marker is not None
+        options = parse_options(cell.marker.line)
+        refuse_later(options)
+        if self._settings.mode == d.Mode.VERIFY:
+            raise NotYetError(what="KEEL_MODE=verify", topic="headless runs")
+        analysis = self._analysis(cell)
+        name = options.name or cell.cell_id or self.ledger.unnamed(analysis.code or "?")
+        if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw):
+            raise DuplicateStepError(step=name)
+        self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
+        self._tell_degraded()
+        self._live = self.attached.stepper.answer(self._look, policy(self._settings.mode, options))
+        return call(self._put_back) if isinstance(self._live, Swap) else tree
+
+    def _analysis(self, cell: RunningCell) -> Analysis:
+        return analysis_of(cell.transformed, self._kernel.shell.transform_cell)
+
+    def _look_at(self, step: StepCell) -> Look:
+        if self._root is None:
+            self._root = self._first_step(step.parsed.code)
+            early, self._early = self._early, []
+            for cell, status, at in early:
+                self.plain(cell, status, at)
+        return self.attached.stepper.look(self.attached.flow.id, step, root=self._root)
+
+    def _first_step(self, code: Digest | None) -> str:
+        """Settle which flow this is, now that its first step is known; the root where nobody tells."""
+        if self.attached.flow.id == default_flow():
+            return text_digest("root", code or "?")[:16]
+        self.attached, renamed = self.attached.with_first_step(code)
+        if renamed:
+            self._kernel.say("this notebook was renamed: its records are those of the notebook that is gone")
+        return ""
+
+    def _tell_degraded(self) -> None:
+        problem = self.attached.journal.problem
+        told = str(problem) if problem is not None else ""
+        if told and told != self._told:
+            self._kernel.say(f"not durable: {told}")
+        self._told = told
+
+    def _put_back(self) -> None:
+        swap, look = self._live, self._look
+        assert isinstance(swap, Swap)
+        assert look is not None
+        lost = self.attached.runner.replay(swap.prepared, show=self._show_result)
+        if lost:
+            self._kernel.say(f"{look.step.name}: not put back: {'; '.join(lost)}")
+        self.attached.stepper.replayed(look.step, swap)
+
+    def _show_result(self, value: Any) -> None:
+        hook = self._kernel.shell.displayhook
+        hook.update_user_ns(value)
+        if getattr(hook, "exec_result", None) is not None:
+            hook.exec_result.result = value
+
+    # ---- the end of a cell -------------------------------------------------------------------------------
+
+    def ends(self, cell: RunningCell, result: Any, *, recording: bool) -> None:
+        """A cell ended; ``result`` is IPython's, None where it was cancelled. Plain cells are kept if ``recording``."""
+        live, look = self._live, self._look
+        self._live = self._look = None
+        try:
+            if isinstance(live, Body):
+                self._record(live, result)
+            elif isinstance(live, Swap):
+                entry = live.prepared.entry
+                self.ledger.made((write.name for write in entry.writes), f"step {entry.step}")
+            elif look is None and recording and not (result is not None and result.error_before_exec is not None):
+                self.plain(cell, Status(finished(result)), self._kernel.clock.now())
+        finally:
+            self.ledger.cell_ended(self._kernel.clock.monotonic())
+
+    def _record(self, body: Body, result: Any) -> None:
+        step, say = body.attempt.step, self._kernel.say
+        status = Status(finished(result))
+        try:
+            entry = self.attached.runner.finish(body.attempt, outcome(status, result))
+        except KeyboardInterrupt:
+            say(f"{step.name}: interrupted while it was recorded; it is not saved")
+            return
+        except KeelError as problem:
+            say(f"{step.name}: not recorded: {problem}")
+            return
+        except Exception as fault:  # noqa: BLE001 a fault of keel's own never replaces the cell's result
+            self._kernel.fault(fault)
+            say(f"{step.name}: not recorded: {InternalError(doing='recorded a step', kind=type(fault).__name__)}")
+            return
+        self.attached.stepper.executed(body, entry)
+        made = [write.name for write in entry.writes] + [item.name for item in entry.not_stored]
+        self.ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)) if step.always else None)
+        if entry.not_stored and not step.always:
+            listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
+            say(f"{step.name}: not stored: {listed}")
+
+    def plain(self, cell: RunningCell, status: Status, at: float) -> None:
+        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time."""
+        if self._root is None:  # which flow this is comes out with the first step
+            self._early.append((cell, status, at))
+            self.last = cell
+            return
+        analysis = self._analysis(cell)
+        self.last = cell
+        names = analysis.names
+        self.ledger.made(names.stores | names.maybe_stores, f"cell {cell.execution_count}")
+        journal = self.attached.journal
+        seq = journal.next_seq()
+        entry = Entry(
+            entry=entry_id(journal.run, seq),
+            flow=self.attached.flow.id,
+            run=journal.run,
+            seq=seq,
+            step="",
+            kind=Kind.PLAIN,
+            status=status,
+            occurrence=cell.execution_count or 0,
+            key=cell.cell_id,
+            code=analysis.code,
+            source=self.attached.kept_source(cell.raw),
+            inputs=tuple(Input(name, None) for name in sorted(names.reads)),
+            writes=tuple(Write(name, None, "", 0) for name in sorted(names.stores | names.maybe_stores)),
+            deleted=tuple(sorted(names.deletes)),
+            started_at=at,
+            ended_at=at,
+        )
+        try:
+            journal.append(entry)
+        except KeelError:
+            self._tell_degraded()
+
+    # ---- what a person asks for --------------------------------------------------------------------------
+
+    def retire(self, name: str, key: str) -> None:
+        """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
+        step = StepNow(flow=self.attached.flow.id, name=name, source="", code=None, inputs={}, cell=None)
+        self.attached.stepper.retire(step, key)
+
+    def adopt(self, name: str) -> Entry:
+        """Record what the last executed cell left, without executing it.
+
+        What it read counts as it is now; a name that it both read and wrote has an unknown past. Raises
+        SettingsError where no cell ran before.
+        """
+        if self.last is None:
+            raise SettingsError(where="%keel adopt", detail="no cell ran before this one")
+        cell, analysis = self.last, self._analysis(self.last)
+        look = self._look_at(StepCell(StepOptions(name=name), name, self.attached.kept_source(cell.raw), analysis))
+        names, namespace = analysis.names, self._kernel.shell.user_ns
+        bound = names.stores | names.maybe_stores
+        lost = bound | names.mutation_suspects
+        inputs = {n: replace(i, digest=None) if n in lost else i for n, i in look.step.inputs.items()}
+        made = sorted(n for n in bound if n in namespace)
+        entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)
+        self.ledger.made(made, f"step {name}")
+        return entry
+
+
+@functools.lru_cache(maxsize=512)
+def _analysis(transformed: str, transform: Any) -> Analysis:
+    parsed = parse_cell(transformed, transform=transform)
+    names = analyse(parsed)
+    return Analysis(code_digest(parsed), names.reads, names)
+
+
+def analysis_of(transformed: str, transform: Any) -> Analysis:
+    """What a cell's text says about it, remembered by the text."""
+    return _analysis(transformed, transform)
+
+
+def outcome(status: Status, result: Any) -> Outcome:
+    """How a body ended, from IPython's result (None where the cell was cancelled)."""
+    if result is None:
+        return Outcome(status)
+    error = result.error_in_exec or result.error_before_exec
+    return Outcome(status, error, (result.result,) if result.result is not None else None)
+
+
+def policy(mode: str, options: StepOptions) -> d.Policy:
+    """How a step's differences are answered."""
+    response = d.Response(options.on_divergence) if options.on_divergence else d.Response.WARN
+    return d.Policy(d.Mode(mode), response, options.max_attempts)
