@@ -74,10 +74,46 @@ class UnknownNameError(KeelError):
     code = "E002"
 
 
+class EnvelopeError(KeelError):
+    """A payload that does not decode, or whose schema is of another version (E004)."""
+
+    code = "E004"
+
+
 class NotYetError(KeelError):
     """An option that parses but whose meaning this version does not have (E005)."""
 
     code = "E005"
+
+
+class CallTimeoutError(KeelError):
+    """A call did not end in time (E011). It may still be running: what it does may have happened."""
+
+    code = "E011"
+
+
+class UnansweredError(KeelError):
+    """Nobody answered before the deadline (E016)."""
+
+    code = "E016"
+
+
+class AmbiguousError(KeelError):
+    """An effect was begun and nobody knows how it ended (E060)."""
+
+    code = "E060"
+
+
+class PromiseRefusedError(KeelError):
+    """The token of a promise is not the one that was shown (E070)."""
+
+    code = "E070"
+
+
+class UnknownPromiseError(KeelError):
+    """A promise that was never made in this journal (E071)."""
+
+    code = "E071"
 
 
 class CannotStoreError(KeelError):

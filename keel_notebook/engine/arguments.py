@@ -1,0 +1,82 @@
+"""Digests of a call's arguments: one for all of them, and one for each that the call could change (DESIGN 5)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from keel_notebook.core.model import Digest
+from keel_notebook.core.ports import Digester
+from keel_notebook.engine.places import callable_only
+from keel_notebook.engine.plain import ATOMS, bare
+from keel_notebook.engine.prints import Prints
+
+_pack = msgpack.Packer(autoreset=True, strict_types=True, unicode_errors="surrogatepass").pack
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the arguments of a call come to."""
+
+    digest: Digest | None
+    mutable: Mapping[str, tuple[Any, Digest | None]] = field(default_factory=dict)
+    """Arguments that could be changed in place, by ``"0"`` or name, with the digest of each."""
+    unknown: str = ""
+    """Why there is no digest, for people."""
+
+
+class ArgumentDigests:
+    """Digests arguments. Plain ones are packed and hashed under the journal's salt; the digester does the rest."""
+
+    def __init__(self, *, digester: Digester, prints: Prints, salt: bytes) -> None:
+        self._digester = digester
+        self._prints = prints
+        self._salt = salt
+
+    def of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        """The digests of one call's arguments. Never raises."""
+        if not kwargs:
+            for arg in args:
+                if type(arg) not in ATOMS:
+                    break
+            else:
+                try:
+                    return Arguments(self._hash(b"a" + _pack(list(args))))
+                except OverflowError:  # an int of more than 64 bits
+                    pass
+        return self._general(args, kwargs)
+
+    def _general(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        parts: list[str] = []
+        mutable: dict[str, tuple[Any, Digest | None]] = {}
+        unknown = ""
+        named = [(str(at), arg) for at, arg in enumerate(args)] + sorted(kwargs.items())
+        for name, value in named:
+            digest, reason = self.one(value)
+            if digest is None:
+                unknown = unknown or f"argument {name} ({reason or type(value).__qualname__})"
+            parts += (name, digest or "")
+            if type(value) not in ATOMS and not callable_only(value):
+                mutable[name] = (value, digest)
+        if unknown:
+            return Arguments(None, mutable, unknown)
+        return Arguments(self._hash(b"g" + _pack([len(args), *parts])), mutable)
+
+    def one(self, value: Any) -> tuple[Digest | None, str]:
+        """The digest of one value, and why there is none."""
+        if callable(value):
+            # A function among the arguments counts with everything that it reaches.
+            found = self._prints.of(value)
+            return found.digest, found.unknown
+        raw = bare(value)
+        if raw is not None:
+            return self._hash(b"p" + raw), ""
+        digested = self._digester.digest(value)
+        return digested.digest, digested.reason
+
+    def _hash(self, raw: bytes) -> Digest:
+        return Digest(hashlib.blake2b(raw, digest_size=16, key=self._salt).hexdigest())

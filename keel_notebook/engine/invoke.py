@@ -1,0 +1,174 @@
+"""Runs the function of a durable call: once, again after a failure, and within its time (DESIGN 3.2; K40).
+
+One idempotency key holds for all attempts of one logical call. The person's own exception is what they get, with a
+note that says why it was not tried again; keel never wraps it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from keel_notebook.core.attempts import GiveUp
+from keel_notebook.core.model import Effect
+from keel_notebook.engine import scope
+from keel_notebook.engine.callpolicy import next_try, retry_of
+from keel_notebook.engine.calls import Calls, Claim, Given, Going
+from keel_notebook.engine.failure import Failure
+from keel_notebook.errors import CallTimeoutError
+
+
+def run(calls: Calls, claim: Claim) -> Any:
+    """Carry one call out and give its value; an awaitable where the function is, or gives, one."""
+    if inspect.iscoroutinefunction(claim.function):
+        return run_async(calls, claim)
+    go = calls.begin(claim)
+    if isinstance(go, Given):
+        return _ready(go.value) if go.awaited else go.value
+    options = claim.options
+    try:
+        if options.retries or options.timeout_s is not None:
+            value = _attempts(calls, go)
+        else:
+            token = scope.push(claim.path, claim)
+            try:
+                value = claim.function(*claim.args, **claim.kwargs)
+            finally:
+                scope.pop(token)
+    except BaseException as error:
+        return _failed(calls, go, error)
+    if inspect.isawaitable(value):
+        go.awaited = True
+        return _finish_async(calls, go, value)
+    return calls.finish(go, value)
+
+
+async def run_async(calls: Calls, claim: Claim) -> Any:
+    """Carry one call out whose function is asynchronous, or may be."""
+    go = calls.begin(claim)
+    if isinstance(go, Given):
+        return go.value
+    go.awaited = inspect.iscoroutinefunction(claim.function)
+    try:
+        value = await _attempts_async(calls, go)
+    except BaseException as error:  # noqa: BLE001 - raised again, unless failures are kept
+        return _failed(calls, go, error)
+    return calls.finish(go, value)
+
+
+async def _ready(value: Any) -> Any:
+    return value
+
+
+async def _finish_async(calls: Calls, go: Going, value: Awaitable[Any]) -> Any:
+    try:
+        with scope.within(go.claim.path, go.claim):
+            result = await asyncio.wait_for(value, go.claim.options.timeout_s)
+    except BaseException as error:  # noqa: BLE001 - raised again, unless failures are kept
+        return _failed(calls, go, error)
+    return calls.finish(go, result)
+
+
+def _failed(calls: Calls, go: Going, error: BaseException) -> Any:
+    claim = go.claim
+    calls.fail(go, error, go.attempts)
+    if claim.options.on_error == "keep" and isinstance(error, Exception):
+        return Failure.of(error, claim)
+    if isinstance(error, Exception):
+        named(error, claim)
+    raise error
+
+
+def named(error: BaseException, claim: Claim) -> None:
+    """Note on an exception which durable call it came from (C74)."""
+    note = f"keel: in durable call {claim.place.call}, key {claim.place.key}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _attempts(calls: Calls, go: Going) -> Any:
+    while True:
+        try:
+            return in_time(go.claim, go.claim.options.timeout_s)
+        except Exception as error:  # noqa: BLE001 - raised again at the end
+            calls.parts.sleep(_pause(calls, go, error))
+
+
+async def _attempts_async(calls: Calls, go: Going) -> Any:
+    claim = go.claim
+    while True:
+        try:
+            with scope.within(claim.path, claim):
+                value = claim.function(*claim.args, **claim.kwargs)
+                if inspect.isawaitable(value):
+                    go.awaited = True
+                    async with asyncio.timeout(claim.options.timeout_s):
+                        value = await value
+                return value
+        except Exception as error:  # noqa: BLE001 - raised again at the end
+            await asyncio.sleep(_pause(calls, go, _said(error, claim)))
+
+
+def _said(error: Exception, claim: Claim) -> Exception:
+    timeout = claim.options.timeout_s
+    if isinstance(error, TimeoutError) and timeout is not None:
+        return CallTimeoutError(what=claim.place.call, timeout=f"{timeout:g} s")
+    return error
+
+
+def _pause(calls: Calls, go: Going, error: Exception) -> float:
+    """Seconds until the next attempt; raises the error where there is none."""
+    claim, options = go.claim, go.claim.options
+    repeatable = options.effect is not Effect.EXACTLY_ONCE or options.key is not None
+    answer = next_try(retry_of(options.retries), go.attempts, error, repeatable=repeatable, chance=calls.parts.chance)
+    if isinstance(answer, GiveUp):
+        if options.retries:
+            error.add_note(f"KEEL-{answer.code}: {_WHY[answer.code]} ({claim.place.call}, attempt {go.attempts})")
+        raise error
+    go.attempts += 1
+    return answer
+
+
+_WHY = {
+    "E010": "all attempts failed",
+    "E014": "not tried again: it may have happened; give it a key= that the other side honours",
+    "E015": "not tried again: this error stays",
+}
+
+
+def in_time(claim: Claim, timeout_s: float | None) -> Any:
+    """Run the function once. With a time limit it runs in a thread of its own, which is left behind when it is over.
+
+    Raises CallTimeoutError (E011): what the function does may still happen.
+    """
+
+    def go() -> Any:
+        with scope.within(claim.path, claim):
+            return claim.function(*claim.args, **claim.kwargs)
+
+    if timeout_s is None:
+        return go()
+    outcome: list[Callable[[], Any]] = []
+    context = contextvars.copy_context()
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            value = context.run(go)
+            outcome.append(lambda: value)
+        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+            outcome.append(lambda error=error: _raise(error))  # type: ignore[misc]
+        done.set()
+
+    threading.Thread(target=work, name=f"keel-{claim.place.call}", daemon=True).start()
+    if not done.wait(timeout_s):
+        raise CallTimeoutError(what=claim.place.call, timeout=f"{timeout_s:g} s")
+    return outcome[0]()
+
+
+def _raise(error: BaseException) -> Any:
+    raise error

@@ -1,0 +1,135 @@
+"""Where a durable call stands: the step whose body is running, and the call inside which it is made (DESIGN 3.2).
+
+The session sets the scope right before a body starts and takes it away when the cell has ended. A context variable
+carries it into asyncio tasks and into the threads of ``keel.map``; threads that a person starts have a context of
+their own, so for them the scope of the running cell is found here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from keel_notebook.core.calls import Place, StepCalls
+from keel_notebook.core.model import EntryId
+
+if TYPE_CHECKING:
+    from keel_notebook.engine.calls import Calls, Claim
+
+
+@dataclass(slots=True)
+class StepScope:
+    """One body that is running, as its durable calls see it.
+
+    ``identity`` is the step's ``--key``, or the digest of its code and inputs: what makes two attempts attempts of
+    the same thing. ``implicit`` marks the step of a plain cell that makes durable calls. ``resumed`` are the runs
+    that this kernel goes on with; it matters for implicit steps only. ``idempotency_key`` is the step's own.
+    """
+
+    step: str
+    identity: str
+    implicit: bool = False
+    resumed: frozenset[int] = frozenset()
+    idempotency_key: str = ""
+    records: StepCalls | None = None
+    """Read at the first call."""
+    untrusted: frozenset[EntryId] = frozenset()
+    said: set[str] = field(default_factory=set)
+    _counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def place(self, call: str, key: str) -> Place:
+        """The next place of this call and key. Claimed at the very entry, before any await or I/O (K4, Z1)."""
+        count = self._counts.get((call, key), 0) + 1
+        self._counts[call, key] = count
+        return Place(call, key, count)
+
+
+class Host(Protocol):
+    """The kernel that records: built by the session, asked at the first durable call of a cell."""
+
+    def calls(self) -> Calls | None:
+        """What carries durable calls out. None: nothing is recorded now (KEEL_MODE=off, no journal); run plainly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The call whose function is running: where its own calls are placed, and the call itself."""
+
+    path: str
+    claim: Claim
+
+
+_scope: ContextVar[StepScope | None] = ContextVar("keel_step", default=None)
+_inside: ContextVar[Inside | None] = ContextVar("keel_call", default=None)
+
+
+class _Kernel:
+    host: Host | None = None
+    running: StepScope | None = None
+
+
+def install(host: Host | None) -> None:
+    """Let durable calls of this process be recorded by ``host``; None: let them run plainly."""
+    _Kernel.host = host
+    _Kernel.running = None
+
+
+def host() -> Host | None:
+    """Who records the durable calls of this process."""
+    return _Kernel.host
+
+
+def enter(scope: StepScope) -> Token[StepScope | None]:
+    """A body starts. Give the token to ``leave``; call both in the context in which the body runs."""
+    _Kernel.running = scope
+    return _scope.set(scope)
+
+
+def leave(token: Token[StepScope | None]) -> None:
+    """The body ended. A task of it that lives on keeps its scope; another thread's calls find none any more."""
+    _Kernel.running = None
+    try:
+        _scope.reset(token)
+    except ValueError:  # the cell awaited: it ended in another copy of the context than it began in
+        _scope.set(None)
+
+
+def current() -> StepScope | None:
+    """The scope of the caller: of its context, else of the cell that is running."""
+    return _scope.get() or _Kernel.running
+
+
+def inside() -> Inside | None:
+    """The durable call inside which the caller runs."""
+    return _inside.get()
+
+
+def push(path: str, claim: Claim) -> Token[Inside | None]:
+    """The function of a durable call starts: calls that it makes have places of their own below it."""
+    return _inside.set(Inside(path, claim))
+
+
+def pop(token: Token[Inside | None]) -> None:
+    """The function ended."""
+    _inside.reset(token)
+
+
+@contextmanager
+def within(path: str, claim: Claim) -> Iterator[None]:
+    """``push`` and ``pop`` around a block."""
+    token = push(path, claim)
+    try:
+        yield
+    finally:
+        pop(token)
+
+
+def _in_child() -> None:
+    install(None)  # a forked child computes; it records nothing
+
+
+os.register_at_fork(after_in_child=_in_child)
