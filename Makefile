@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab lint test examples picture wheel chromium clean
+.PHONY: help setup demo lab lint test labextension webtest browser screenshots examples picture wheel chromium clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ $(READY):
 demo: $(READY)  ## kill a real notebook in the middle of a step, Run All, see that everything is back
 	@$(BIN)/python scripts/demo.py
 
-lab: $(READY)  ## open the examples in JupyterLab
+lab: labextension  ## open the examples in JupyterLab
 	@$(BIN)/python -m jupyterlab $(as_root) --ServerApp.root_dir=examples
 
 lint: $(READY) | build  ## style, types, directions of import
@@ -36,13 +36,42 @@ test: lint  ## every test; ARGS='-k name' narrows it
 	@# By file: the tests of a file share its kernels.
 	@$(PYTEST) -n 2 --dist loadfile -m 'not alone' $(ARGS)
 
+# ---- the front end
+
+EXTENSION := keel_notebook/labextension/package.json
+TYPESCRIPT := $(shell find labextension/src labextension/style labextension/schema -type f 2>/dev/null) \
+              $(wildcard labextension/*.json labextension/*.mjs)
+
+labextension: $(EXTENSION)  ## build the JupyterLab extension and the lineage view, and let this .venv's JupyterLab see them
+	@mkdir -p .venv/share/jupyter/labextensions
+	@ln -sfn ../../../../keel_notebook/labextension .venv/share/jupyter/labextensions/keel-notebook
+
+$(EXTENSION): $(TYPESCRIPT) labextension/node_modules/.package-lock.json | $(READY) build
+	@cd labextension && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build >../build/labextension.txt 2>&1 \
+	  || { cat ../build/labextension.txt; exit 1; }
+	@touch $@
+
+labextension/node_modules/.package-lock.json: labextension/package-lock.json | build
+	@command -v npm >/dev/null || { echo "the front end is built with node: install node 20 or newer" >&2; exit 1; }
+	@cd labextension && npm ci --ignore-scripts >../build/npm.txt 2>&1 || { cat ../build/npm.txt; exit 1; }
+	@touch $@
+
+webtest: labextension  ## types and unit tests of the front end
+	@cd labextension && npm run --silent check && npm run --silent test -- --silent
+
+browser: labextension chromium  ## real JupyterLab and Notebook 7 in Chromium
+	@$(PYTEST) -m browser $(ARGS) tests/browser
+
+screenshots: labextension chromium  ## take the pictures of the docs anew
+	@$(BIN)/python scripts/screenshots.py
+
 examples: $(READY)  ## execute the examples again and keep their outputs
 	@$(BIN)/python scripts/refresh_examples.py
 
 picture: $(READY)  ## draw docs/img/demo.svg from a real run of the demo
 	@$(BIN)/python scripts/picture.py
 
-wheel: $(READY) | build  ## build the wheel into dist/
+wheel: labextension | build  ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . >build/wheel.txt 2>&1 || { cat build/wheel.txt; exit 1; }
 	@ls dist/*.whl
 
@@ -55,4 +84,5 @@ chromium:  ## a browser for the browser tests, from Debian's packages
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; }
 
 clean:  ## remove what was built and what runs left, not .venv
+	@rm -rf keel_notebook/labextension labextension/lib
 	@rm -rf build dist examples/.keel examples/bill.csv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -35,12 +35,28 @@ def bare(tmp_path_factory, wheel):
 def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"keel_notebook", next(top for top in tops if top.endswith(".dist-info"))}
-    shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "keel_notebook").rglob("*") if path.is_file()}
-    assert {name for name in shipped if "__pycache__" not in name} == {
-        n for n in names if n.startswith("keel_notebook/")
-    }
+    assert {top.rpartition(".")[2] for top in tops - {"keel_notebook"}} == {"dist-info", "data"}
+    package = {str(path.relative_to(ROOT)) for path in (ROOT / "keel_notebook").rglob("*") if path.is_file()}
+    built = {name for name in package if name.startswith("keel_notebook/labextension/")}
+    view = {f"keel_notebook/labextension/view/lineage.{kind}" for kind in ("js", "css")}
+    shipped = {name for name in package - built if "__pycache__" not in name} | view
+    assert shipped == {name for name in names if name.startswith("keel_notebook/")}
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_brings_the_front_end_to_jupyter_and_needs_no_node(bare):
+    extension = bare / "share" / "jupyter" / "labextensions" / "keel-notebook"
+    about = json.loads((extension / "package.json").read_text("utf-8"))
+    assert (extension / about["jupyterlab"]["_build"]["load"]).is_file()
+    assert (extension / "schemas" / "keel-notebook" / "plugin.json").is_file()
+    assert json.loads((extension / "install.json").read_text("utf-8"))["packageName"] == "keel-notebook"
+    script = (_module(bare).parent / "labextension" / "view" / "lineage.js").read_text("utf-8")
+    assert len(script) < 60_000
+    assert "import" not in script.split("(")[0], "one file: it fetches nothing"
+    assert "://" not in script.replace(SVG, ""), "no address in it"
+
+
+SVG = "http://www.w3.org/2000/svg"
 
 
 @pytest.mark.kernel

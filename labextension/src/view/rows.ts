@@ -20,18 +20,13 @@ export interface RowAt {
   now: number;
 }
 
-export function rowId(root: string, step: string): string {
-  return `${root}-${encodeURIComponent(step)}`;
-}
-
-export function row(root: string, at: RowAt): HTMLDivElement {
+export function row(at: RowAt): HTMLDivElement {
   const { step } = at;
   const look = LOOKS[step.state];
   const element = h(
     'div',
     {
       role: 'row',
-      id: rowId(root, step.name),
       class: 'keel-row',
       'data-keel-step': step.name,
       'data-keel-state': step.state,

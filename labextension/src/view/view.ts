@@ -8,7 +8,7 @@ import { detailsOf, offered } from './details';
 import { h } from './dom';
 import { LaneRow, lanes } from './lanes';
 import { Flow, Step, headline, isDifferent } from './model';
-import { ROW, row, rowId } from './rows';
+import { ROW, row } from './rows';
 import { Action, Source } from './source';
 import { scrolledTo, visible } from './window';
 
@@ -16,11 +16,8 @@ import { scrolledTo, visible } from './window';
 const MANY = 30;
 const TALLEST = 12;
 
-let views = 0;
-
 export class LineageView {
   readonly node: HTMLElement;
-  private readonly id = `keel-view-${++views}`;
   private readonly head = h('p', { class: 'keel-headline', role: 'status' });
   private readonly only = h('input', { type: 'checkbox' });
   private readonly grid: HTMLElement;
@@ -176,11 +173,12 @@ export class LineageView {
     const picked = step.name === this.selected;
     const lane = this.only.checked ? LONE : (this.laneOf.get(step.name) ?? LONE);
     const now = this.flow?.now ?? 0;
-    return row(this.id, { step, lane, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now });
+    return row({ step, lane, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now });
   }
 
   private focused(): HTMLElement | null {
-    return this.selected === null ? null : this.space.querySelector<HTMLElement>(`#${CSS.escape(rowId(this.id, this.selected))}`);
+    const rows = [...this.space.children] as HTMLElement[];
+    return rows.find(row => row.dataset['keelStep'] === this.selected) ?? null;
   }
 
   private select(name: string | null): void {
