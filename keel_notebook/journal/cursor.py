@@ -99,6 +99,8 @@ class Cursor:
         """Whether the kernel that writes the segment lives."""
         if self._fd is None:
             return Life.GONE
+        if self._ident is None:
+            self._begin(os.fstat(self._fd).st_size)  # who writes is said in the first frame
         return liveness.life(self.start, self._space, liveness.held(self._fd))
 
     @property
@@ -162,6 +164,7 @@ class Cursor:
         if ident is None:
             return False
         self._ident = ident
+        self._note_start(raw)
         self.at, self._link = frames.HEAD_BYTES, frames.first_link(ident)
         fitting = [resume for resume in self._resumes if resume.ident == ident]
         if fitting:
@@ -174,6 +177,13 @@ class Cursor:
         self._promised = self.at
         self._safe = (self.at, self._link)
         return True
+
+    def _note_start(self, raw: bytes) -> None:
+        assert self._ident is not None
+        link, seed = frames.first_link(self._ident), frames.seed_of(self._ident)
+        found = frames.scan(raw[frames.HEAD_BYTES :], base=frames.HEAD_BYTES, link=link, seed=seed, sure=0).frames
+        if found:
+            self._note(found[0])
 
     def _no_head(self, raw: bytes, end: int) -> None:
         version = len(frames.SEGMENT_MAGIC) - 1

@@ -6,14 +6,16 @@ import contextlib
 import hashlib
 import os
 import signal
+import subprocess
 import sys
+import textwrap
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from keel_notebook.core.model import Blob, Digest, Entry, FlowId, Input, Kind, Payload, Status, entry_id
+from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Payload, Status, entry_id
 from keel_notebook.journal.disk import DiskJournal, open_journal
 
 FLOW = FlowId("flow-a")
@@ -129,5 +131,22 @@ def wait_for(fact: Callable[[], Any], *, within_s: float = 20.0, what: str = "")
         time.sleep(0.01)
 
 
-def blob(content: bytes) -> Blob:
-    return Blob(len(content), inline=content)
+def script(text: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a Python script as a user's process would be; fails where it does not end with code 0."""
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **options.pop("env", {})}
+    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(text), *map(str, arguments)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False, **options)
+    assert done.returncode == 0, f"ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+PRELUDE = """
+import os, sys, time, signal
+from pathlib import Path
+from tests.journal.journals import *
+from keel_notebook.core.model import *
+from keel_notebook.core.ports import *
+from keel_notebook.errors import *
+from keel_notebook.journal.reader import read_journal
+folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+"""
