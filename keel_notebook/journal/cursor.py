@@ -152,10 +152,10 @@ class Cursor:
         assert self._fd is not None
         raw = os.pread(self._fd, _FIRST, 0)
         ident = frames.read_head(raw)
-        if ident is None or not _fits(raw, ident):
+        if ident is None or frames.first_frame(raw, ident=ident) is None:
             side = read_side(self._place.side(self.run), None)
             others = {side.ident, raw[8 : frames.HEAD_BYTES], *(resume.ident for resume in self._resumes)}
-            known = next((other for other in others if _fits(raw, other)), None)
+            known = next((other for other in others if frames.first_frame(raw, ident=other)), None)
             if known is not None:
                 self.faults.append(Fault(0, frames.HEAD_BYTES, "its head is damaged"))
                 ident = known
@@ -164,7 +164,8 @@ class Cursor:
         if ident is None:
             return False
         self._ident = ident
-        self._note_start(raw)
+        if (first := frames.first_frame(raw, ident=ident)) is not None:
+            self._note(first)
         self.at, self._link = frames.HEAD_BYTES, frames.first_link(ident)
         fitting = [resume for resume in self._resumes if resume.ident == ident]
         if fitting:
@@ -177,13 +178,6 @@ class Cursor:
         self._promised = self.at
         self._safe = (self.at, self._link)
         return True
-
-    def _note_start(self, raw: bytes) -> None:
-        assert self._ident is not None
-        link, seed = frames.first_link(self._ident), frames.seed_of(self._ident)
-        found = frames.scan(raw[frames.HEAD_BYTES :], base=frames.HEAD_BYTES, link=link, seed=seed, sure=0).frames
-        if found:
-            self._note(found[0])
 
     def _no_head(self, raw: bytes, end: int) -> None:
         version = len(frames.SEGMENT_MAGIC) - 1
@@ -227,8 +221,3 @@ class Cursor:
                 self.ended = True
             case _:
                 pass
-
-
-def _fits(raw: bytes, ident: bytes) -> bool:
-    # Whether the frames behind the head are of the segment with this id.
-    return frames.starts_sound(raw[frames.HEAD_BYTES :], seed=frames.seed_of(ident))

@@ -120,9 +120,9 @@ def encode(  # noqa: PLR0913 - one argument for each field of the header
     return header + _CHECK.pack(zlib.crc32(body, zlib.crc32(header, seed))) + body
 
 
-def starts_sound(raw: bytes, *, seed: int) -> bool:
-    """Whether ``raw`` begins with a whole frame of the segment with this seed."""
-    return _sound(raw, 0, base=0, seed=seed) is not None
+def first_frame(raw: bytes, *, ident: bytes) -> Frame | None:
+    """The first frame of the segment ``ident`` whose first bytes are ``raw``; None where it is not sound."""
+    return _sound(raw[HEAD_BYTES:], 0, base=HEAD_BYTES, seed=seed_of(ident))
 
 
 def scan(raw: bytes, *, base: int, link: bytes, seed: int, sure: int) -> Scan:

@@ -144,8 +144,8 @@ class FlowView:
 
     def _read(self, cursors: Iterable[Cursor]) -> None:
         for cursor in list(cursors):
-            alive = cursor.life()  # asked before reading: what a dead kernel wrote is there by now
             faults = len(cursor.faults)
+            alive = cursor.life()  # asked before reading: what a dead kernel wrote is there by now
             for batch in cursor.read(dead=alive is Life.GONE):
                 take_in(batch, cursor, self._wanted, seal=self._seal)
             for fault in cursor.faults[faults:]:
