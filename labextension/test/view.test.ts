@@ -1,0 +1,170 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import { Details, Flow } from '../src/view/model';
+import { Source } from '../src/view/source';
+import { LineageView } from '../src/view/view';
+import { flow, step } from './flows';
+
+const DETAILS: Details = {
+  step: 'load',
+  sentence: 'load executed: code',
+  recorded_source: 'a = 1\nb = 2',
+  current_source: 'a = 1\nb = 3',
+  format_only: false,
+  differs: [],
+  inputs: [{ name: 'n', recorded: '7', current: '9', same: false, weak: false, producer: 'cell 2' }],
+  recorded_outputs: [{ kind: 'stdout', text: '<img src=x onerror=alert(1)>' }],
+  current_outputs: [],
+  not_stored: [{ name: 'conn', type: 'Connection', reason: 'it is live' }],
+  notes: []
+};
+
+let left: (string | null)[];
+let acted: string[];
+
+function shown(what: Flow): LineageView {
+  left = [];
+  acted = [];
+  const source: Source = {
+    can: new Set(['replay', 'rerun', 'accept']),
+    details: () => Promise.resolve(DETAILS),
+    timeline: () => Promise.reject(new Error('not asked')),
+    storage: () => Promise.reject(new Error('not asked')),
+    waiting: () => Promise.reject(new Error('not asked')),
+    act: (action, name) => Promise.resolve((acted.push(`${action} ${name}`), `${action} done`)),
+    leave: name => left.push(name)
+  };
+  const view = new LineageView(source);
+  document.body.append(view.node);
+  view.update(what);
+  return view;
+}
+
+const rows = (view: LineageView): HTMLElement[] => [...view.node.querySelectorAll<HTMLElement>('[role=row][data-keel-step]')];
+const names = (view: LineageView): string[] => rows(view).map(row => row.dataset['keelStep']!);
+const press = (key: string): boolean => document.activeElement!.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+const settled = (): Promise<void> => new Promise(done => setTimeout(done, 0));
+const focus = (): string | undefined => (document.activeElement as HTMLElement).dataset['keelStep'];
+
+beforeEach(() => document.body.replaceChildren());
+
+const THREE = flow(step('read'), step('load', 'diverged', { differs: ['code', 'input'] }), step('fit', 'stale', { reads: ['load'] }));
+
+describe('the tree grid', () => {
+  test('has the pinned names', () => {
+    const view = shown(THREE);
+    expect(view.node.className).toBe('keel-lineage');
+    expect(names(view)).toEqual(['read', 'load', 'fit']);
+    expect(rows(view)[1]!.dataset['keelDiffers']).toBe('code input');
+    expect(rows(view)[1]!.querySelector('.keel-recorded')).not.toBeNull();
+    expect(rows(view)[1]!.querySelector('.keel-current')).not.toBeNull();
+  });
+
+  test('one tab stop: the selected row, and the arrows move it', () => {
+    const view = shown(THREE);
+    view.focus();
+    expect(rows(view).filter(row => row.tabIndex === 0)).toHaveLength(1);
+    expect(focus()).toBe('read');
+    press('ArrowDown');
+    expect(focus()).toBe('load');
+    press('End');
+    expect(focus()).toBe('fit');
+    press('ArrowDown');
+    expect(focus()).toBe('fit');
+    press('Home');
+    expect(focus()).toBe('read');
+  });
+
+  test('d and D go from one divergence to the next, around the end', () => {
+    const view = shown(THREE);
+    view.focus();
+    press('d');
+    expect(focus()).toBe('load');
+    press('d');
+    expect(focus()).toBe('fit');
+    press('d');
+    expect(focus()).toBe('load');
+    press('D');
+    expect(focus()).toBe('fit');
+  });
+
+  test('f shows what changed only, Enter the diff, Escape closes it and then goes back to the cell', async () => {
+    const view = shown(THREE);
+    view.focus();
+    press('f');
+    expect(names(view)).toEqual(['load', 'fit']);
+    press('Enter');
+    await settled();
+    expect(view.node.querySelector('.keel-diff .keel-line-changed .keel-current')!.textContent).toContain('b = 3');
+    press('Escape');
+    expect(view.node.querySelector('.keel-diff')).toBeNull();
+    press('Escape');
+    expect(left).toEqual(['load']);
+  });
+
+  test('keys of somebody else pass through', () => {
+    const view = shown(THREE);
+    view.focus();
+    document.activeElement!.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', ctrlKey: true, bubbles: true }));
+    expect(focus()).toBe('read');
+  });
+
+  test('a thousand steps are a few rows in the page, and the one in focus stays', () => {
+    const many = flow(...Array.from({ length: 1000 }, (_, at) => step(`s${at}`)));
+    const began = performance.now();
+    const view = shown(many);
+    expect(performance.now() - began).toBeLessThan(300);
+    expect(rows(view).length).toBeLessThan(60);
+    view.focus();
+    press('End');
+    expect(focus()).toBe('s999');
+    expect(rows(view).length).toBeLessThan(60);
+  });
+
+  test('many steps start with those that differ', () => {
+    const steps = Array.from({ length: 40 }, (_, at) => step(`s${at}`, at === 17 ? 'diverged' : 'recorded', { differs: at === 17 ? ['code'] : [] }));
+    const view = shown(flow(...steps));
+    expect(names(view)).toEqual(['s17']);
+    expect(view.node.querySelector('.keel-headline')!.textContent).toBe('1 of 40 differs; first at s17 (code)');
+    view.show('s3');
+    expect(names(view)).toContain('s4');
+    expect(focus()).toBe('s3');
+  });
+});
+
+describe('one step in full', () => {
+  test('what a notebook holds is text, never markup', async () => {
+    const view = shown(THREE);
+    view.show('load');
+    await settled();
+    expect(view.node.querySelector('.keel-details img')).toBeNull();
+    expect(view.node.querySelector('.keel-outputs pre')!.textContent).toBe('<img src=x onerror=alert(1)>');
+  });
+
+  test('inputs old and new, what could not be stored, and what can be done', async () => {
+    const view = shown(THREE);
+    view.show('load');
+    await settled();
+    const input = view.node.querySelector('.keel-inputs tbody tr')!;
+    expect([...input.children].map(cell => cell.textContent)).toEqual(['n', '7', '9', 'differs, made by cell 2']);
+    expect(view.node.querySelector('.keel-lost')!.textContent).toBe('conn (Connection) is not stored: it is live');
+    const actions = [...view.node.querySelectorAll<HTMLElement>('.keel-actions [data-keel-action]')];
+    expect(actions.map(one => one.dataset['keelAction'])).toEqual(['replay', 'rerun', 'accept']);
+    actions[2]!.click();
+    await settled();
+    expect(acted).toEqual(['accept load']);
+    expect(view.node.querySelector('.keel-headline')!.textContent).toBe('accept done');
+  });
+});
+
+test('no steps yet: what a step is, and one to copy', () => {
+  const view = shown(flow());
+  expect(view.node.querySelector('.keel-example')!.textContent).toContain('%%keel_step load');
+});
+
+test('no kernel: the reason stands where the sentence would', () => {
+  const view = shown(flow(step('a')));
+  view.update(null, 'No kernel.');
+  expect(view.node.querySelector('.keel-headline')!.textContent).toBe('No kernel.');
+  expect(rows(view)).toHaveLength(0);
+});
