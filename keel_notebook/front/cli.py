@@ -201,6 +201,32 @@ def explain(code: str, *, as_json: bool) -> None:
         click.echo(str(found))
 
 
+@_command
+def enable(*, as_json: bool) -> None:
+    """Make steps known in every kernel of this environment, without %load_ext."""
+    from keel_notebook.front import enable as startup  # noqa: PLC0415 - only what the command needs
+
+    said = "every kernel of this environment knows steps: {file}"
+    _told({"file": str(startup.enable()), "enabled": True}, said, as_json=as_json)
+
+
+@_command
+def disable(*, as_json: bool) -> None:
+    """Undo `keel enable`: kernels load keel only where a notebook asks for it."""
+    from keel_notebook.front import enable as startup  # noqa: PLC0415 - only what the command needs
+
+    was = startup.disable()
+    said = "kernels load keel only where a notebook asks for it" + ("" if was else " (it was not enabled)")
+    _told({"file": str(startup.startup_file()), "enabled": False, "was_enabled": was}, said, as_json=as_json)
+
+
+def _told(facts: dict[str, Any], said: str, *, as_json: bool) -> None:
+    if as_json:
+        put_json(facts)
+    else:
+        click.echo(said.format_map(facts))
+
+
 def _now() -> float:
     return time.time()  # noqa: TID251 - the command line's own clock: ages are seen from here
 

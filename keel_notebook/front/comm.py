@@ -33,23 +33,24 @@ def _comms(shell: Any) -> Any:
 
 
 def _opened(comm: Any, shell: Any, session: Session) -> None:
-    from keel_notebook.front.desk import ON_MAIN, Desk  # noqa: PLC0415 a kernel without a front end never needs it
+    from keel_notebook.front.desk import Desk  # noqa: PLC0415 a kernel without a front end never needs it
 
     desk = Desk(session)
 
     def heard(message: Any) -> None:
         ask = message["content"]["data"]
-        if ask.get("ask") in ON_MAIN and threading.current_thread() is not threading.main_thread():
-            # Called between cells: a cell that runs now ends first.
-            shell.kernel.io_loop.add_callback(lambda: comm.send(_on_main(desk, session, ask)))
-        else:
-            comm.send(_on_main(desk, session, ask) if ask.get("ask") in ON_MAIN else _answered(desk, ask))
+        if not desk.on_main(ask):
+            comm.send(_answered(desk, ask))
+        elif threading.current_thread() is threading.main_thread():
+            comm.send(_between_cells(desk, session, ask))
+        else:  # called when the main thread is free: a cell that runs now ends first
+            shell.kernel.io_loop.add_callback(lambda: comm.send(_between_cells(desk, session, ask)))
 
     comm.on_msg(heard)
     comm.on_close(lambda _: desk.close())
 
 
-def _on_main(desk: Any, session: Session, ask: Any) -> dict[str, Any]:
+def _between_cells(desk: Any, session: Session, ask: Any) -> dict[str, Any]:
     if session._gate._cell is not None:  # a cell that awaits lets go of the main thread in its middle
         busy = {"code": "E030", "text": "a cell is running: try again when it has ended"}
         return {"id": ask.get("id"), "ok": False, "error": busy}

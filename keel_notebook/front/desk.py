@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from keel_notebook import __version__
+from keel_notebook.core.done import StepDone
 from keel_notebook.core.ids import default_flow, named_flow
 from keel_notebook.core.lifecycle import FORGET, REVIVE
 from keel_notebook.core.model import Entry, FlowId
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
+from keel_notebook.core.states import edited_steps
 from keel_notebook.core.units import count
 from keel_notebook.core.why import why
 from keel_notebook.errors import KeelError, NotYetError, SettingsError
@@ -32,6 +34,8 @@ from keel_notebook.wiring import journal_folder, notebook_path
 
 ON_MAIN = frozenset({"recover", "forget", "revive", "trust"})
 """Questions that write or touch the notebook's names: the main thread answers them, between cells."""
+FLAGS = frozenset({"rerun", "accept"})
+"""Questions that set a flag; only where no journal is open yet they open it, which is the main thread's as well."""
 
 MOST_TEXT = 20_000
 """Characters of one recorded output that are shown."""
@@ -43,7 +47,7 @@ Answer = dict[str, Any]
 
 
 class Desk:
-    """One front end's questions to one session. Safe to use from any thread, ``ON_MAIN`` excepted."""
+    """One front end's questions to one session. Safe to use from any thread, except where ``on_main`` says so."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -83,6 +87,11 @@ class Desk:
         except Exception as error:  # noqa: BLE001 said to the front end, which shows it
             return {"ok": False, "error": {"code": "E040", "text": f"keel failed: {type(error).__name__}"}}
 
+    def on_main(self, ask: Ask) -> bool:
+        """Whether this question must be answered on the main thread, between cells."""
+        word = ask.get("ask")
+        return word in ON_MAIN or (word in FLAGS and self._session._leader is None)
+
     def close(self) -> None:
         """Let go of the journal's files."""
         with self._lock:
@@ -116,20 +125,20 @@ class Desk:
         own = self._own_run()
         report = status(
             records,
-            done=dict(session.ledger.done),
+            done=self._done(),
             now=now,
             live=own is not None,
             notebook=str(notebook or ""),
-            order=[*self._cells] or list(session.ledger.order),
+            order=[*self._cells] or self._order(),
             run=own,
-            edited=lineage.edited_steps(records, self._cells),
+            edited=edited_steps(records, self._cells),
         )
         return lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
 
     def _why(self, ask: Ask) -> Answer:
         name = str(ask.get("step", ""))
         records = self._existing()
-        done = dict(self._session.ledger.done)
+        done = self._done()
         report = why(name, records, done, run=self._own_run(), when=local_time)
         wanted = {report.record, getattr(lineage.newest_attempt(records, name), "entry", None)}
         outputs = {e.entry: self._outputs(e, records) for e in records.entries if e.entry in wanted}
@@ -211,7 +220,7 @@ class Desk:
 
     def _known(self, ask: Ask) -> str:
         name = str(ask.get("step", ""))
-        why(name, self._existing(), dict(self._session.ledger.done))  # raises where no step has this name
+        why(name, self._existing(), self._done())  # raises where no step has this name
         return name
 
     # ---- the journal
@@ -223,7 +232,7 @@ class Desk:
     def _records(self) -> FlowRecords | None:
         """What is recorded of this notebook; None where there is no journal yet. Never makes one."""
         session = self._session
-        attached = session._attached  # peeked at, not opened: opening belongs to the main thread
+        attached = session._leader.attached if session._leader else None
         notebook = notebook_path(session.shell, session.cwd)
         folder = attached.folder if attached else journal_folder(session.settings.journal, notebook, session.cwd)
         if not (folder / "inbox").is_dir():
@@ -235,9 +244,19 @@ class Desk:
         flow = attached.flow.id if attached else _flow_of(folder, notebook, session.settings)
         return self._reader[1].records(flow)
 
+    # The session's leader is peeked at, never made: opening the journal belongs to the main thread.
+
     def _own_run(self) -> int | None:
-        attached = self._session._attached
-        return attached.journal.run or None if attached else None
+        leader = self._session._leader
+        return leader.attached.journal.run or None if leader else None
+
+    def _done(self) -> dict[str, StepDone]:
+        leader = self._session._leader
+        return dict(leader.ledger.done) if leader else {}
+
+    def _order(self) -> list[str]:
+        leader = self._session._leader
+        return list(leader.ledger.order) if leader else []
 
 
 def _flow_of(folder: Path, notebook: Path | None, settings: Any) -> FlowId:
@@ -276,4 +295,4 @@ def memory_limit() -> int:
     return limit
 
 
-__all__ = ["ON_MAIN", "Desk", "memory_limit"]
+__all__ = ["Desk", "memory_limit"]

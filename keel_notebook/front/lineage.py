@@ -14,9 +14,10 @@ from keel_notebook.core.done import StepDone
 from keel_notebook.core.lifecycle import RECORDS, entry_named, newest_ok
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport
 from keel_notebook.core.sources import same_code
-from keel_notebook.core.why import WhyReport
+from keel_notebook.core.why import InputPair, WhyReport
 
 NEAR = 0.7
 """A kernel that was last seen with this part of the memory probably died of it."""
@@ -82,19 +83,6 @@ def death_before(records: FlowRecords, own_run: int | None, *, memory_limit: int
     }
 
 
-def edited_steps(records: FlowRecords, cells: Mapping[str, str]) -> set[str]:
-    """Steps whose cell, as it stands in the notebook now, was never recorded. ``cells``: step name to source."""
-    known: dict[str, list[str]] = {}
-    for entry in records.entries:
-        if entry.kind in RECORDS and entry.source:
-            known.setdefault(entry.step, []).append(entry.source)
-    return {
-        step
-        for step, source in cells.items()
-        if step in known and not any(same_code(recorded, source) for recorded in reversed(known[step]))
-    }
-
-
 def details_view(
     why: WhyReport,
     records: FlowRecords,
@@ -112,12 +100,14 @@ def details_view(
         cell: its cell as it stands in the notebook now; None if nobody tells.
         outputs: what entries showed, as the view shows it.
     """
-    base = entry_named(records, EntryId(why.record)) if why.record else None
     newest = newest_attempt(records, why.step)
+    base = entry_named(records, EntryId(why.record)) if why.record else None
+    if base is None and newest is not None and newest.status is Status.OK:
+        base = newest  # executed for the first time: what it left is the record, and what is current as well
     recorded = base.source if base else ""
-    current = cell if cell is not None else _current_source(why, done.get(why.step), newest, recorded)
-    shown_now = outputs.get(newest.entry, ()) if newest is not None and newest is not base else None
+    current = redacted(cell) if cell is not None else _current_source(why, done.get(why.step), newest, recorded)
     shown_then = outputs.get(base.entry, ()) if base is not None else ()
+    shown_now = shown_then if newest is None or newest is base else outputs.get(newest.entry, ())
     return {
         "step": why.step,
         "sentence": why.sentence,
@@ -125,12 +115,20 @@ def details_view(
         "current_source": current,
         "format_only": bool(recorded) and recorded != current and same_code(recorded, current),
         "differs": [asdict(item) for item in why.differs],
-        "inputs": [asdict(item) for item in why.inputs],
+        "inputs": [_both_sides(item) if base is newest else asdict(item) for item in why.inputs],
         "recorded_outputs": list(shown_then),
-        "current_outputs": list(shown_then if shown_now is None else shown_now),
+        "current_outputs": list(shown_now),
         "not_stored": _lost(why.not_stored),
         "notes": list(why.notes),
     }
+
+
+def _both_sides(pair: InputPair) -> dict[str, Any]:
+    """An input of a record that is also the current one: both sides are what the one side says."""
+    if pair.recorded and pair.current:
+        return asdict(pair)
+    known = pair.recorded or pair.current
+    return asdict(pair) | {"recorded": known, "current": known, "same": True}
 
 
 def newest_attempt(records: FlowRecords, step: str) -> Entry | None:

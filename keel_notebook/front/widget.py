@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from keel_notebook.core.units import count, duration, size
-from keel_notebook.front.desk import ON_MAIN, Desk
+from keel_notebook.front.desk import Desk
 from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
 from keel_notebook.front.tables import STATE_TONES, local_time
 from keel_notebook.session import Session
@@ -80,7 +80,7 @@ def _widget(desk: Desk, flow: Mapping[str, Any]) -> Any:
     except (ImportError, OSError):
         return None
 
-    class LineageWidget(anywidget.AnyWidget):
+    class LineageWidget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget carries no types
         _esm = script
         _css = style
         flow = traitlets.Dict().tag(sync=True)
@@ -88,7 +88,7 @@ def _widget(desk: Desk, flow: Mapping[str, Any]) -> Any:
     widget = LineageWidget(flow=dict(flow))
 
     def heard(made: Any, ask: Any, _: Any) -> None:
-        answered = desk.answer(ask) if ask.get("ask") not in ON_MAIN else _refused()
+        answered = _refused() if desk.on_main(ask) else desk.answer(ask)
         made.send({"id": ask.get("id")} | answered)
         if ask.get("ask") in {"rerun", "accept"}:
             told = desk.answer({"ask": "status"})
