@@ -139,7 +139,6 @@ def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]
             record = next((e for e in kept if e.entry == done.entry), record)
             attempt = None
     source = attempt.source if attempt else record.source if record else ""
-    pending = {entry.kind for entry in entries if entry.status is Status.RUNNING}
     return StepSeen(
         name=name,
         attempt=attempt,
@@ -147,8 +146,25 @@ def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]
         done=done,
         options=step_options(source or (done.source if done else "")),
         deaths=deaths,
-        waits=frozenset(pending & {Kind.PROMISE, Kind.SLEEP}),
+        waits=frozenset() if _is_over(attempt, done) else _open_waits(entries),
         history=tuple(entry for entry in kept if entry.status is Status.OK),
+    )
+
+
+def _is_over(attempt: Entry | None, done: StepDone | None) -> bool:
+    """Whether the step waits for nothing any more, whatever stands open in the journal."""
+    if done is not None and done.decision == REPLAYED:
+        return True
+    return attempt is not None and attempt.status is not Status.RUNNING
+
+
+def _open_waits(entries: Sequence[Entry]) -> frozenset[Kind]:
+    answered = {entry.key for entry in entries if entry.kind is Kind.PROMISE and entry.call == "answer"}
+    begun = [entry for entry in entries if entry.status is Status.RUNNING]
+    return frozenset(
+        entry.kind
+        for entry in begun
+        if entry.kind is Kind.SLEEP or (entry.kind is Kind.PROMISE and entry.key not in answered)
     )
 
 

@@ -228,6 +228,21 @@ def test_a_rejected_record_would_execute_and_a_forgotten_one_is_gone(story):
     assert report(story).steps == ()
 
 
+def test_what_stands_open_in_a_step_that_is_over_is_no_wait(story):
+    story.run(RunEnd.OPEN).step("fit", Status.RUNNING)
+    story.step("fit", Status.RUNNING, kind=Kind.PROMISE, key="p1", call="promise")
+    story.step("fit", Status.RUNNING, kind=Kind.PROMISE, key="p2", call="promise")
+    story.step("fit", kind=Kind.PROMISE, key="p1", call="answer")
+    assert row_of(story, live=True).state == "waiting"
+    story.step("fit", kind=Kind.PROMISE, key="p2", call="answer")
+    assert row_of(story, live=True).state == "running"
+    story.step("fit", Status.RUNNING, kind=Kind.PROMISE, key="p3", call="promise")
+    ended = story.step("fit")
+    assert row_of(story, live=True).state == "recorded"
+    story.run(RunEnd.OPEN).decided("fit", "replayed", entry=ended.entry)
+    assert row_of(story, live=True).state == "replayed"
+
+
 def test_the_second_attempt_after_a_death_says_so(story):
     story.run().step("fit", Status.RUNNING)
     story.run(RunEnd.OPEN).step("fit", attempt=2)
