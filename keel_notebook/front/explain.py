@@ -37,7 +37,7 @@ def explained(code: str) -> Explained:
     known = match["code"].upper() if match else ""
     texts = catalogue().get(known)
     if texts is None:
-        raise UnknownNameError(what="code", name=code, hint="; known: " + ", ".join(catalogue()))
+        raise UnknownNameError(what="code", name=code, hint="; known: " + ", ".join(sorted(catalogue())))
     return Explained(known, *(_generic(texts[part]) for part in ("title", "what", "why", "next")))
 
 
@@ -67,7 +67,7 @@ This page is written by `python -m keel_notebook.front.explain` from `keel_noteb
 def errors_page() -> str:
     """``docs/errors.md``: every code with its texts, and whether this version raises it."""
     parts = [_HEAD]
-    for code in catalogue():
+    for code in sorted(catalogue()):
         found = explained(code)
         later = "" if code in raised_here() else "\nNot raised by this version: the code is reserved.\n"
         parts.append(
