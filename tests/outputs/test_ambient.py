@@ -33,56 +33,61 @@ def test_a_step_that_changes_nothing_leaves_nothing(here):
     assert here.record("x = 1 + 1; len(str(x))") == {}
 
 
-@pytest.mark.parametrize(
-    ("code", "check"),
-    [
-        ("import random; random.seed(1); random.random()", "random.random()"),
-        ("import random; random.seed(1); random.gauss(0, 1)", "[random.gauss(0, 1), random.gauss(0, 1)]"),
-        ("import numpy; numpy.random.seed(1); numpy.random.rand(3)", "numpy.random.rand(3).tolist()"),
-        ("import numpy; numpy.random.seed(1); numpy.random.randn()", "numpy.random.randn(3).tolist()"),
-        ("import numpy as np; np.set_printoptions(precision=3, suppress=True)", "repr(numpy.array([1.23456, 1e-9]))"),
-        ("import numpy as np; np.seterr(divide='ignore', over='raise')", "numpy.geterr()"),
-        ("import pandas as pd; pd.set_option('display.max_rows', 7)", "pandas.get_option('display.max_rows')"),
-        ("import pandas; pandas.options.display.precision = 2", "pandas.get_option('display.precision')"),
-        ("import matplotlib as m; m.rcParams['lines.linewidth'] = 7", "matplotlib.rcParams['lines.linewidth']"),
+CHANGES = {
+    "random": [
+        ("random.seed(1); random.random()", "random.random()"),
+        ("random.seed(1); random.gauss(0, 1)", "[random.gauss(0, 1), random.gauss(0, 1)]"),
+    ],
+    "numpy": [
+        ("numpy.random.seed(1); numpy.random.rand(3)", "numpy.random.rand(3).tolist()"),
+        ("numpy.random.seed(1); numpy.random.randn()", "numpy.random.randn(3).tolist()"),
+        ("numpy.set_printoptions(precision=3, suppress=True)", "repr(numpy.array([1.23456, 1e-9]))"),
+        ("numpy.seterr(divide='ignore', over='raise')", "numpy.geterr()"),
+    ],
+    "pandas": [
+        ("pandas.set_option('display.max_rows', 7)", "pandas.get_option('display.max_rows')"),
+        ("pandas.options.display.precision = 2", "pandas.get_option('display.precision')"),
+    ],
+    "matplotlib": [
+        ("matplotlib.rcParams['lines.linewidth'] = 7", "matplotlib.rcParams['lines.linewidth']"),
+        ("matplotlib.rcParams['figure.figsize'] = (3, 4)", "list(matplotlib.rcParams['figure.figsize'])"),
         (
-            "import matplotlib as m; m.rcParams['figure.figsize'] = (3, 4)",
-            "list(matplotlib.rcParams['figure.figsize'])",
-        ),
-        (
-            "import matplotlib as m, cycler; m.rcParams['axes.prop_cycle'] = cycler.cycler(color=['r', 'g'])",
+            "from cycler import cycler; matplotlib.rcParams['axes.prop_cycle'] = cycler(color=['r', 'g'])",
             "matplotlib.rcParams['axes.prop_cycle'].by_key()",
         ),
-        ("import decimal; decimal.getcontext().prec = 5", "str(decimal.Decimal(1) / 3)"),
+    ],
+    "decimal": [
+        ("decimal.getcontext().prec = 5", "str(decimal.Decimal(1) / 3)"),
         (
-            "import decimal; decimal.getcontext().traps[decimal.Inexact] = True",
+            "decimal.getcontext().traps[decimal.Inexact] = True",
             "decimal.getcontext().traps[decimal.Inexact]",
         ),
-        ("import locale; locale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')", "locale.setlocale(locale.LC_NUMERIC)"),
-        ("import logging; logging.getLogger('a.b').setLevel(10)", "logging.getLogger('a.b').level"),
-        ("import logging; logging.disable(30)", "logging.root.manager.disable"),
+    ],
+    "locale": [("locale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')", "locale.setlocale(locale.LC_NUMERIC)")],
+    "logging": [
+        ("logging.getLogger('a.b').setLevel(10)", "logging.getLogger('a.b').level"),
+        ("logging.disable(30)", "logging.root.manager.disable"),
         (
-            "import logging; logging.basicConfig(level=logging.INFO, format='%(levelname)s')",
+            "logging.basicConfig(level=logging.INFO, format='%(levelname)s')",
             "[(h.level, h.formatter._fmt) for h in logging.root.handlers] + [logging.root.level]",
         ),
-        (
-            "import warnings; warnings.filterwarnings('ignore', 'old', DeprecationWarning, r'my\\..*')",
-            "str(warnings.filters[0])",
-        ),
-        (
-            "import os; os.environ['MODE'] = 'prod'; os.environ.pop('HOME')",
-            "[os.environ['MODE'], os.environ.get('HOME')]",
-        ),
-        ("import sys; sys.path.insert(1, '/opt/x'); sys.path.append('/opt/y')", "[sys.path[1], sys.path[-1]]"),
     ],
-)
-def test_what_a_step_changes_is_put_back_where_nothing_is_imported_yet(here, there, code, check):
-    change = here.record(code)
-    assert there.replay(change) == []
-    imports = "import decimal, locale, logging, os, random, sys, warnings\n"
-    libraries = [name for name in ("numpy", "pandas", "matplotlib") if name in code]
-    imports += "".join(f"import {name}\n" for name in libraries)
-    assert there.value(check, imports) == here.value(check, imports)
+    "warnings": [
+        ("warnings.filterwarnings('ignore', 'old', DeprecationWarning, 'my')", "str(warnings.filters[0])"),
+    ],
+    "os": [("os.environ['MODE'] = 'prod'; os.environ.pop('HOME')", "[os.environ['MODE'], os.environ.get('HOME')]")],
+    "sys": [("sys.path.insert(1, '/opt/x'); sys.path.append('/opt/y')", "[sys.path[1], sys.path[-1]]")],
+}
+LIBRARIES = ("numpy", "pandas", "matplotlib")
+
+
+@pytest.mark.parametrize("modules", [*([name] for name in LIBRARIES), [*CHANGES.keys() - LIBRARIES]], ids=",".join)
+def test_what_a_step_changes_is_put_back_where_nothing_is_imported_yet(here, there, modules):
+    for module in sorted(modules):
+        for code, check in CHANGES[module]:
+            change = here.record(f"import {module}\n{code}")
+            assert there.replay(change) == [], code
+            assert there.value(check, f"import {module}") == here.value(check), code
 
 
 def test_c37_the_generators_go_on_from_the_recorded_state(here, there):
