@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass, replace
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.capture.cell import RunningCell, call, finished
@@ -33,6 +34,9 @@ class Analysis:
     code: Digest | None
     reads: frozenset[str]
     names: CellNames
+
+
+_UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
 class Leader:
@@ -216,7 +220,8 @@ class Leader:
         look = self._look_at(StepCell(StepOptions(name=name), name, self.attached.kept_source(cell.raw), analysis))
         names, namespace = analysis.names, self._kernel.shell.user_ns
         bound = names.stores | names.maybe_stores
-        lost = bound | names.mutation_suspects
+        # What a call may have changed in place has an unknown past; functions and modules are not changed by use.
+        lost = bound | {n for n in names.mutation_suspects if not isinstance(namespace.get(n), _UNCHANGED_BY_USE)}
         inputs = {n: replace(i, digest=None) if n in lost else i for n, i in look.step.inputs.items()}
         made = sorted(n for n in bound if n in namespace)
         entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)

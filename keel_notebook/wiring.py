@@ -22,8 +22,9 @@ from keel_notebook.engine.runner import Parts, Runner
 from keel_notebook.engine.stepper import Senses, Stepper
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, note_first_step
-from keel_notebook.payload.codec import GraphCodec, preview
+from keel_notebook.payload.codec import GraphCodec
 from keel_notebook.payload.digest import StructuralDigester
+from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 
 

@@ -12,7 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keel_notebook.core.done import StepDone, decision_entry
-from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, Kind, NotStored, Problem, Status, entry_id
+from keel_notebook.core.model import (
+    Effect,
+    Entry,
+    FileSeen,
+    FlowId,
+    Input,
+    Kind,
+    NotStored,
+    Problem,
+    Status,
+    Write,
+    entry_id,
+)
 from keel_notebook.core.ports import (
     Ambient,
     Clock,
@@ -187,8 +199,8 @@ class Runner:
             ambient=ambient,
             deleted=changed.deleted,
         )
-        if step.always or not attempt.recorded:
-            return entry  # a resource is rebuilt in every run: nothing of it is stored
+        if step.always or not attempt.recorded:  # a resource is rebuilt in every run: nothing of it is stored
+            return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
         names = {name: parts.namespace[name] for name in written}
         packed = parts.codec.pack(names, result=outcome.result, known={})
         return replace(entry, payload=packed.payload, writes=packed.writes, not_stored=packed.not_stored)

@@ -1,0 +1,162 @@
+"""IPython shells without a kernel, forked from one warm process, so that a death costs milliseconds.
+
+``Zygote`` imports everything once and forks a shell for each run. A shell runs its cells and writes one line into a
+file for each that was acknowledged. It can be told to kill itself at its n-th write to the journal: that wrapper is
+here, in the tests, and the product knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_WRITES = ("write", "pwrite", "writev", "rename", "replace", "link", "ftruncate", "posix_fallocate", "mkdir", "unlink")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a shell is to do."""
+
+    folder: str
+    cells: Sequence[str]
+    acks: str
+    kill_at: int = 0
+    after: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a shell: the cells that were acknowledged, each with what it printed, and its end."""
+
+    acknowledged: list[dict[str, str]]
+    signal: int
+    code: int
+
+    @property
+    def printed(self) -> list[str]:
+        """What each cell printed."""
+        return [cell["out"] for cell in self.acknowledged]
+
+
+class Zygote:
+    """The warm process."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.shells"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> tuple[int, Path]:
+        """Fork a shell; its pid and the file of its acknowledgements."""
+        handle, acks = tempfile.mkstemp(prefix="acks-", suffix=".jsonl", dir=folder)
+        os.close(handle)
+        order = Order(str(folder), list(cells), acks, kill_at, after)
+        self._process.stdin.write(json.dumps(order.__dict__) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline()), Path(acks)
+
+    def wait(self, acks: Path) -> Run:
+        """Wait for the end of the shell."""
+        status = int(self._process.stdout.readline())
+        lines = [json.loads(line) for line in acks.read_text().splitlines()]
+        acks.unlink()
+        return Run(lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, os.waitstatus_to_exitcode(status))
+
+    def run(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> Run:
+        """Fork a shell and wait for its end."""
+        _, acks = self.start(folder, cells, kill_at=kill_at, after=after)
+        return self.wait(acks)
+
+    def close(self) -> None:
+        """End the warm process."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def _die_at(number: int, *, after: bool) -> None:
+    """Make this process kill itself before (or after) its n-th call that changes something in a journal."""
+    calls = 0
+
+    def in_journal(target: object) -> bool:
+        try:
+            path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fsdecode(target)  # type: ignore[arg-type]
+        except (OSError, TypeError):
+            return False
+        return "/.keel" in os.path.abspath(path)
+
+    def wrap(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*args: object, **kwargs: object) -> object:
+            nonlocal calls
+            if not in_journal(args[0]):
+                return real(*args, **kwargs)
+            calls += 1
+            mine = calls == number
+            if mine and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done = real(*args, **kwargs)
+            if mine:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        setattr(os, name, call)
+
+    for name in _WRITES:
+        wrap(name)
+
+
+def _shell(order: Order) -> None:
+    """In the forked child: one shell and its cells."""
+    os.chdir(order.folder)
+    os.environ["JPY_SESSION_NAME"] = str(Path(order.folder) / "a.ipynb")
+    if order.kill_at:
+        _die_at(order.kill_at, after=order.after)
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    shell = InteractiveShell.instance()
+    shell.history_manager.enabled = False
+    acks = os.open(order.acks, os.O_WRONLY | os.O_APPEND)
+    for source in order.cells:
+        with capture_output() as shown:
+            result = shell.run_cell(source, store_history=True)
+        if not result.success:
+            os.write(2, f"{source}: {result.error_in_exec or result.error_before_exec!r}\n".encode())
+            os._exit(3)
+        os.write(acks, (json.dumps({"out": shown.stdout, "err": shown.stderr}) + "\n").encode())
+    shell._keel_session.close()
+    os._exit(0)
+
+
+def _serve() -> None:
+    """The warm process: forks a shell for each order, tells its pid, then how it ended."""
+    import IPython.core.interactiveshell
+    import keel_notebook.front.magics
+    import numpy
+
+    assert IPython, keel_notebook
+    assert numpy
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _shell(Order(**json.loads(line)))
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
