@@ -170,6 +170,12 @@ class JournalUnreachableError(KeelError):
     code = "E054"
 
 
+class DefinitionChangedError(DamagedError):
+    """A record that needs a class, function or version that is not what it was when it was recorded (E055)."""
+
+    code = "E055"
+
+
 class DuplicateStepError(KeelError):
     """Two different cells of one pass carry the same step name (E080)."""
 

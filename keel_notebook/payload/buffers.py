@@ -1,0 +1,159 @@
+"""Where large content goes: memory and arrays of one payload, numbered, written to the journal and mapped again.
+
+Arrays whose memory overlaps are put on one piece of memory, whoever owns it, so that a view of an array comes back
+as a view of that array (C49). A strided array that stands alone is packed. Content is written where it lies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from keel_notebook.core.model import Digest
+from keel_notebook.core.ports import Journal
+from keel_notebook.payload.kinds.numpy import build_dtype, content, describe
+from keel_notebook.payload.memory import LARGE, Contents, Memory
+
+
+class BufferWriter:
+    """Collects the memory and the arrays of one payload."""
+
+    def __init__(self) -> None:
+        self._memories: list[Memory] = []
+        self._arrays: list[Any] = []
+        self.bytes = 0
+
+    def memory(self, memory: Memory) -> int:
+        """The number of a piece of memory."""
+        self._memories.append(memory)
+        self.bytes += memory.size
+        return len(self._memories) - 1
+
+    def array(self, array: Any) -> int | None:
+        """The number of an array, or None for one whose content is not plain bytes."""
+        if array.dtype.hasobject or describe(array.dtype) is None:
+            return None
+        self._arrays.append(array)
+        self.bytes += array.nbytes
+        return len(self._arrays) - 1
+
+    def write(self, journal: Journal, contents: Contents) -> tuple[dict[str, Any], list[Digest]]:
+        """Write everything. Gives the tables for the head, and the digests of the objects it refers to."""
+        arrays = self._rows()
+        objects: dict[Digest, int] = {}
+        memories: list[bytes | tuple[int]] = []
+        for memory in self._memories:
+            if memory.size < LARGE:
+                memories.append(bytes(memory))
+                continue
+            digest = _put(journal, memory, contents)
+            memories.append((objects.setdefault(digest, len(objects)),))
+        return {"arrays": arrays, "memories": memories}, list(objects)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = [()] * len(self._arrays)
+        for group in _overlapping(self._arrays):
+            if len(group) == 1:
+                at = group[0]
+                array = self._arrays[at]
+                packed = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+                rows[at] = self._row(array, self._place(content(array, order=packed)), 0, packed)
+                continue
+            low = min(_bounds(self._arrays[at])[0] for at in group)
+            high = max(_bounds(self._arrays[at])[1] for at in group)
+            number = self._place(_raw(low, high - low, [self._arrays[at] for at in group]))
+            for at in group:
+                array = self._arrays[at]
+                rows[at] = self._row(array, number, _address(array) - low, array.strides)
+        return rows
+
+    def _place(self, memory: Memory) -> int:
+        self._memories.append(memory)
+        return len(self._memories) - 1
+
+    def _row(self, array: Any, memory: int, offset: int, layout: Any) -> tuple[Any, ...]:
+        return describe(array.dtype), array.shape, memory, offset, layout, array.flags.writeable
+
+
+class BufferReader:
+    """Gives the memory and the arrays back, each array once, on private memory of the journal."""
+
+    def __init__(self, tables: Any, buffers: Sequence[Digest], journal: Journal) -> None:
+        self._rows = tables["arrays"]
+        self._memories = tables["memories"]
+        self._buffers = buffers
+        self._journal = journal
+        self._mapped: dict[int, memoryview] = {}
+        self._arrays: dict[int, Any] = {}
+
+    def memory(self, number: int) -> memoryview:
+        """A piece of memory, writable, for whoever asks first and alone."""
+        stored = self._memories[number]
+        if isinstance(stored, bytes):
+            return memoryview(bytearray(stored))
+        return self._journal.map(self._buffers[stored[0]])
+
+    def array(self, number: int) -> Any:
+        """An array. Arrays that shared memory share it."""
+        built = self._arrays.get(number)
+        if built is None:
+            described, shape, memory, offset, layout, writeable = self._rows[number]
+            if memory not in self._mapped:
+                self._mapped[memory] = self.memory(memory)
+            import numpy as np  # noqa: PLC0415 - needed when an array comes back, not before
+
+            strides = layout if isinstance(layout, tuple) else None
+            order: Any = layout if strides is None else "C"
+            built = np.ndarray(shape, build_dtype(described), self._mapped[memory], offset, strides, order)
+            built.flags.writeable = writeable
+            self._arrays[number] = built
+        return built
+
+
+def _put(journal: Journal, memory: Memory, contents: Contents) -> Digest:
+    known = contents.recall(memory)
+    if known is None:
+        # In place it is handed over whole, so that equal content is found before a byte is written.
+        known = journal.put(list(memory.pieces()) if memory.regions else memory.pieces())
+        contents.learn(memory, known)
+    return Digest(known)
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """The first byte of an array's memory, and the one after the last."""
+    low = high = _address(array)
+    if 0 in array.shape:
+        return low, high
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        if stride > 0:
+            high += (length - 1) * stride
+        else:
+            low += (length - 1) * stride
+    return low, high + array.itemsize
+
+
+def _overlapping(arrays: list[Any]) -> list[list[int]]:
+    """The numbers of the arrays, together where their memory overlaps."""
+    order = sorted((*_bounds(array), at) for at, array in enumerate(arrays))
+    groups: list[list[int]] = []
+    end = -1
+    for low, high, at in order:
+        if groups and low < end and low < high:
+            groups[-1].append(at)
+            end = max(end, high)
+        else:
+            groups.append([at])
+            end = high
+    return groups
+
+
+def _raw(address: int, size: int, keep: Any) -> Memory:
+    """Memory by address: between views that overlap every byte belongs to the array that they are views of."""
+    view = memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+    return Memory(size, lambda: (view,), ((address, size),), keep)

@@ -1,0 +1,194 @@
+"""The codec: names and values to one payload in the journal, and back (DESIGN 6).
+
+``pack`` → encode (``packing``: plain or pickled), write (``buffers``: large content as objects of its own), describe
+(digest, size, preview). ``unpack`` is the way back; nothing is executed but what the payload itself needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+from keel_notebook.core.model import Blob, Digest, EntryId, NotStored, Payload, Write
+from keel_notebook.core.ports import Definition, Definitions, Journal, Known, Packed, Unpacked
+from keel_notebook.core.secrets import looks_secret
+from keel_notebook.errors import DamagedError, KeelError
+from keel_notebook.payload import envelope, guilty
+from keel_notebook.payload.buffers import BufferReader
+from keel_notebook.payload.bycode import fingerprint
+from keel_notebook.payload.digest import StructuralDigester
+from keel_notebook.payload.memory import LARGE, Contents, quiet_gc
+from keel_notebook.payload.packing import Encoded, Encoder, Guilty, Referable, Values
+from keel_notebook.payload.pickles import Reader
+from keel_notebook.payload.plain import PlainReader
+from keel_notebook.payload.preview import preview
+from keel_notebook.payload.rebuild import MAGIC, Rebuild
+from keel_notebook.payload.shapes import type_name
+
+__all__ = ["RESULT", "GraphCodec", "preview"]
+
+RESULT = "_"
+"""How the value of a cell's last expression is called where it has to have a name."""
+_UNNAMED = ""
+_NO_REFERENCE = (int, float, complex, type(None), type, FunctionType, ModuleType)
+
+
+class GraphCodec:
+    """The port ``Codec``: one graph per step, so that aliases between its names survive.
+
+    ``namespace`` gives the live namespace of the notebook: what values refer to by name is looked up there.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        definitions: Definitions,
+        digester: StructuralDigester,
+        namespace: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._journal = journal
+        self._definitions = definitions
+        self._digester = digester
+        self._namespace = namespace
+        self._encoder = Encoder(definitions, digester, namespace)
+
+    def pack(self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known]) -> Packed:
+        """Write the values of ``names`` and the one-element tuple ``result`` as one graph.
+
+        Objects in ``known`` (by ``id``) become references. What cannot be stored, or looks like a credential, is
+        left out and named in ``not_stored``; the result under the name ``_``. Raises what the journal raises.
+        """
+        left_out: list[NotStored] = []
+        values: list[tuple[str, Any]] = []
+        for name, value in (*names.items(), *((_UNNAMED, value) for value in result or ())):
+            if looks_secret(name, value):
+                left_out.append(guilty.secret(name or RESULT, value))
+            else:
+                values.append((name, value))
+        encoded = self._encode(values, self._referable(known, values), names, left_out)
+        contents = Contents()
+        payload = self._write(encoded, [name for name, _ in values], contents)
+        writes = tuple(
+            self._described(name, value, size, contents)
+            for (name, value), size in zip(values, encoded.sizes, strict=True)
+            if name
+        )
+        return Packed(payload, writes, tuple(left_out))
+
+    def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any]) -> Unpacked:
+        """The values back. Raises DamagedError (E051) and its DefinitionChangedError (E055)."""
+        opened = envelope.open_envelope(self._journal.read(payload.head))
+        if opened.bare:
+            return Unpacked({}, result=opened.content, has_result=True)
+        try:
+            with quiet_gc():
+                names, values = self._read(opened.content, payload, resolve)
+        except (KeelError, MemoryError):
+            raise
+        except ImportError as error:
+            raise DamagedError(what="a payload", detail=f"module {error.name} is missing") from error
+        except Exception as error:
+            detail = f"it cannot be read back ({type_name(type(error))})"
+            raise DamagedError(what="a payload", detail=detail) from error
+        found = dict(zip(names, values, strict=True))
+        if _UNNAMED in found:
+            result = found.pop(_UNNAMED)
+            return Unpacked(found, result=result, has_result=True)
+        return Unpacked(found)
+
+    def _referable(self, known: Mapping[int, Known], values: Values) -> Referable:
+        """The journaled objects that a reference may stand for, with the objects themselves.
+
+        An identity means something only while its object lives, so they are looked up where they live. Scalars are
+        not worth a reference; classes and functions have a better one.
+        """
+        if not known:
+            return {}
+        found: dict[int, tuple[Any, Known]] = {}
+        for value in (*self._namespace().values(), *(value for _, value in values)):
+            one = known.get(id(value))
+            if one is None or isinstance(value, _NO_REFERENCE) or (isinstance(value, tuple | frozenset) and not value):
+                continue
+            if not isinstance(value, str | bytes) or len(value) >= LARGE:
+                found[id(value)] = (value, one)
+        return found
+
+    def _encode(
+        self,
+        values: list[tuple[str, Any]],
+        known: Referable,
+        writing: Mapping[str, Any],
+        left_out: list[NotStored],
+    ) -> Encoded:
+        """The graph of all values that can go into it; the others are moved from ``values`` to ``left_out``."""
+        while True:
+            try:
+                with quiet_gc():
+                    return self._encoder.encode(values, known, writing)
+            except Guilty as found:
+                name, value = values.pop(found.at)
+                name = name or RESULT
+                if found.secret:
+                    left_out.append(guilty.secret(name, value))
+                else:
+                    left_out.append(guilty.not_stored(name, value, found.part, found.hint))
+
+    def _write(self, encoded: Encoded, names: Sequence[str], contents: Contents) -> Payload:
+        tables, objects = encoded.buffers.write(self._journal, contents)
+        content: dict[str, Any] = {**encoded.fields, **tables, "names": names}
+        size = encoded.buffers.bytes
+        if encoded.known:
+            content["known"] = [(known.entry, known.name, known.digest) for known in encoded.known]
+        if encoded.stream:
+            content["magic"] = MAGIC
+            length = sum(map(len, encoded.stream))
+            size += length
+            if length < LARGE:
+                content["stream"] = b"".join(encoded.stream)
+            else:
+                objects.append(self._journal.put(encoded.stream))
+                content["stream"] = (length, objects[-1])
+        head = self._journal.blob(envelope.seal(content))
+        size += head.size - (len(content["stream"]) if isinstance(content.get("stream"), bytes) else 0)
+        refs = tuple(dict.fromkeys(known.entry for known in encoded.known))
+        return Payload(head, tuple(objects), refs, size)
+
+    def _described(self, name: str, value: Any, size: int, contents: Contents) -> Write:
+        digested = self._digester.digest_with(value, contents)
+        return Write(name, digested.digest, type_name(type(value)), size, preview(name, value))
+
+    def _read(
+        self, content: Any, payload: Payload, resolve: Callable[[Known], Any]
+    ) -> tuple[Sequence[str], Sequence[Any]]:
+        buffers = BufferReader(content, payload.buffers, self._journal)
+        known = [Known(EntryId(entry), name, Digest(digest)) for entry, name, digest in content.get("known", ())]
+        if content["form"] == "plain":
+            reader = PlainReader(content["nodes"], buffers, lambda at: resolve(known[at]))
+            return content["names"], [reader.value(root) for root in content["roots"]]
+        if content["form"] != "pickle":
+            raise DamagedError(what="a payload", detail="it has a form that this version of keel does not know")
+        space = self._namespace()
+        stream = content["stream"]
+        raw = stream if isinstance(stream, bytes) else self._journal.read(Blob(stream[0], object=Digest(stream[1])))
+        rebuilt = Rebuild(
+            buffers,
+            space,
+            learn=getattr(self._definitions, "learn", _forget),
+            fingerprint=lambda thing: fingerprint(thing, definitions=self._definitions, digester=self._digester),
+            magic=content["magic"],
+        )
+        used = {slot: resolve(one) for slot, one in zip(content["used"], known, strict=True)}
+        reading = Reader(
+            raw,
+            rebuilt,
+            buffers=[buffers.memory(number) for number in content["out_of_band"]],
+            slots=content["slots"],
+            used=used,
+        )
+        return content["names"], reading.values(content["count"])
+
+
+def _forget(_thing: Any, _definition: Definition) -> None:
+    """For definitions that need not be told: they find a restored function by its source in linecache."""

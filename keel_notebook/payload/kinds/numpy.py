@@ -1,0 +1,169 @@
+"""Kinds of numpy: arrays by dtype, shape and content, scalars, dtypes.
+
+An array that stands alone is a *column*: dtype, shape, order, memory. Arrays that may share memory with each other
+are the codec's affair (``spans``); for the digester every array is a column in C order, views included.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from keel_notebook.payload.kinds import Kind
+from keel_notebook.payload.memory import PIECE, Memory
+
+
+def kinds() -> Iterator[Kind]:
+    """All of them."""
+    np = _np()
+    yield Kind("numpy.array", np.ndarray, lambda v: take_array(v, layout=True), build_array, compare=take_array)
+    yield Kind("numpy.dtype", np.dtype, _describe_or_none, build_dtype, native=True)
+    yield Kind("numpy.column", Column, _take_column, build_array, compare=lambda v: take_array(v.array))
+    yield Kind("numpy.masked", np.ma.MaskedArray, lambda _: None, build_array, native=True, compare=_compare_masked)
+    for scalar in _scalar_types(np):
+        yield Kind("numpy.scalar", scalar, _take_scalar, _build_scalar, native=True)
+    for dtype in {type(np.dtype(code)) for code in np.typecodes["All"]}:
+        yield Kind("numpy.dtype", dtype, _describe_or_none, build_dtype, native=True)
+
+
+class Column:
+    """An array that owns its memory as far as anyone will notice: part of a frame, never aliased on its own."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def _take_column(column: Column) -> tuple[Any, ...] | None:
+    return take_array(column.array, layout=True)
+
+
+def take_array(array: Any, *, layout: bool = False) -> tuple[Any, ...] | None:
+    """dtype, shape, order and content of an array, or None where the content is not plain bytes.
+
+    ``layout`` keeps the order in memory; without it the content is in C order, so that equal arrays are equal.
+    """
+    dtype = array.dtype
+    if dtype.hasobject:
+        if dtype.kind != "O":
+            return None
+        return "O", array.shape, "C", tuple(array.ravel().tolist())
+    described = describe(dtype)
+    if described is None:
+        return None
+    if dtype.names is not None and not layout:
+        # Field by field: the padding between fields holds whatever was in memory before.
+        return described, array.shape, "fields", tuple(array[name] for name in dtype.names)
+    order = "F" if layout and array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    return described, array.shape, order, content(array, order=order)
+
+
+def _compare_masked(array: Any) -> tuple[Any, ...]:
+    mask = array.mask  # what lies under the mask is nobody's value
+    data = array.data if mask is _np().ma.nomask else _np().where(mask, array.dtype.type(), array.data)
+    return data, mask, array.fill_value
+
+
+def build_array(described: Any, shape: tuple[int, ...], order: str, content: Any) -> Any:
+    """The array again; writable, on the memory that it is given."""
+    np = _np()
+    if described == "O":
+        built = np.empty(len(content), dtype=object)
+        for at, item in enumerate(content):
+            built[at] = item
+        return built.reshape(shape)
+    return np.ndarray(shape, build_dtype(described), buffer=content, order=order)
+
+
+def describe(dtype: Any) -> Any:
+    """A dtype as text and nested tuples, or None for one that cannot be described so (C56: no pickle of numpy's)."""
+    if dtype.metadata or dtype.kind == "T":
+        return None
+    if dtype.names is None and dtype.subdtype is None:
+        return dtype.str if _np().dtype(dtype.str) == dtype else None
+    try:
+        described = _tuples(_np().lib.format.dtype_to_descr(dtype))
+        return described if build_dtype(described) == dtype else None
+    except (ValueError, TypeError):
+        return None
+
+
+def build_dtype(described: Any) -> Any:
+    """The dtype behind a description."""
+    np = _np()
+    return np.dtype(described) if isinstance(described, str) else np.lib.format.descr_to_dtype(_descr(described))
+
+
+def content(array: Any, *, order: str = "C") -> Memory:
+    """The bytes of an array in C or F order: in place where they lie so, else copied piece by piece."""
+    array = array.T if order == "F" else array
+    if not array.flags.c_contiguous:
+        return Memory(array.nbytes, lambda: _copies(array))
+    if array.nbytes == 0:
+        return Memory(0, lambda: ())
+    address = array.__array_interface__["data"][0]
+    return Memory(array.nbytes, lambda: (flat(array),), ((address, array.nbytes),), array)
+
+
+def flat(array: Any) -> memoryview:
+    """The bytes of a C-contiguous array."""
+    return memoryview(array.reshape(-1).view(_np().uint8))
+
+
+def _copies(array: Any) -> Iterator[memoryview]:
+    if array.nbytes <= PIECE or array.ndim == 0:
+        yield flat(array.copy(order="C"))
+        return
+    if len(array) == 1:
+        yield from _copies(array[0])
+        return
+    step = max(1, PIECE * len(array) // array.nbytes)
+    for at in range(0, len(array), step):
+        part = array[at : at + step]
+        if part.nbytes <= PIECE * 2:
+            yield flat(part.copy(order="C"))
+        else:
+            for row in part:
+                yield from _copies(row)
+
+
+def _describe_or_none(dtype: Any) -> tuple[Any, ...] | None:
+    described = describe(dtype)
+    return None if described is None else (described,)
+
+
+def _scalar_types(np: Any) -> set[type]:
+    return {np.dtype(code).type for code in np.typecodes["All"] if code not in "OVT"}
+
+
+def _take_scalar(value: Any) -> tuple[Any, ...]:
+    array = _np().asarray(value)
+    if array.dtype.kind in "fc" and value != value:  # noqa: PLR0124 - one NaN
+        array = array.copy()
+        array[()] = float("nan") if array.dtype.kind == "f" else complex(*map(_one_nan, (value.real, value.imag)))
+    return array.dtype.str, array.tobytes()
+
+
+def _one_nan(part: Any) -> float:
+    return float(part) if part == part else float("nan")  # noqa: PLR0124 - NaN
+
+
+def _build_scalar(described: str, content: bytes) -> Any:
+    return _np().frombuffer(content, dtype=described, count=1)[0] if content else _np().dtype(described).type()
+
+
+def _tuples(described: Any) -> Any:
+    return tuple(map(_tuples, described)) if isinstance(described, list | tuple) else described
+
+
+def _descr(described: Any) -> Any:
+    """numpy tells a list of fields from a tuple (dtype, shape) by its type."""
+    if isinstance(described, tuple) and described and isinstance(described[0], tuple):
+        return [(field[0], _descr(field[1]), *field[2:]) for field in described]
+    return described
+
+
+def _np() -> Any:
+    return sys.modules["numpy"] if "numpy" in sys.modules else __import__("numpy")

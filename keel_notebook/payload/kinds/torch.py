@@ -1,0 +1,55 @@
+"""Kinds of torch: dense tensors in main memory, as numpy arrays over the same memory.
+
+Tensors that share memory (tied weights, views) share it again, because the arrays do. Everything else (other
+devices, sparse and quantised tensors) is left to torch's own pickling.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from keel_notebook.payload.kinds import Kind
+
+_AS_INTEGERS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+"""Types that numpy does not have, and the integers of the same width that stand in for them."""
+
+
+def kinds() -> Iterator[Kind]:
+    """All of them."""
+    torch = _torch()
+    yield Kind("torch.tensor", torch.Tensor, _take, _build)
+    yield Kind("torch.parameter", torch.nn.Parameter, _take, _build_parameter)
+
+
+def _take(tensor: Any) -> tuple[Any, ...] | None:
+    torch = _torch()
+    dense = tensor.layout is torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+    if not dense or tensor.is_conj() or tensor.is_neg() or tensor.grad_fn is not None or tensor.__dict__:
+        return None
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    detached = tensor.detach()
+    if dtype in _AS_INTEGERS:
+        detached = detached.view(getattr(torch, _AS_INTEGERS[dtype]))
+    return dtype, detached.numpy(), tensor.requires_grad, tensor.grad
+
+
+def _build(dtype: str, array: Any, requires_grad: bool, grad: Any) -> Any:
+    torch = _torch()
+    tensor = torch.from_numpy(array)
+    if dtype in _AS_INTEGERS:
+        tensor = tensor.view(getattr(torch, dtype))
+    tensor.requires_grad_(requires_grad)
+    tensor.grad = grad
+    return tensor
+
+
+def _build_parameter(dtype: str, array: Any, requires_grad: bool, grad: Any) -> Any:
+    parameter = _torch().nn.Parameter(_build(dtype, array, False, None), requires_grad=requires_grad)
+    parameter.grad = grad
+    return parameter
+
+
+def _torch() -> Any:
+    return sys.modules["torch"] if "torch" in sys.modules else __import__("torch")

@@ -1,0 +1,138 @@
+"""Encoding the names of one step: one graph in one of two forms, and what of each name could not go into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from keel_notebook.core.ports import Definitions, Digester, Known
+from keel_notebook.core.secrets import secret_in_pickle
+from keel_notebook.payload.buffers import BufferWriter
+from keel_notebook.payload.bycode import ByCode
+from keel_notebook.payload.deep import with_deep_stack
+from keel_notebook.payload.guilty import Refused, Secret
+from keel_notebook.payload.pickles import Stream, Writer, known_used
+from keel_notebook.payload.plain import NotPlain, PlainWriter
+from keel_notebook.payload.shapes import Unknown, type_name
+
+_SCANNED = 256 << 10
+"""A name of up to so many bytes is searched for credentials: a configuration, not a corpus that mentions one."""
+
+Values = Sequence[tuple[str, Any]]
+"""Names and values in the order in which they are written; the cell's result has no name."""
+
+
+Referable = Mapping[int, tuple[Any, Known]]
+"""Journaled objects by their identity: the object, and where it is."""
+
+
+class Guilty(Exception):
+    """The value at ``at`` cannot go into the graph: ``part`` of it, or all of it."""
+
+    def __init__(self, at: int, part: Any, *, hint: str = "", secret: bool = False) -> None:
+        super().__init__(hint)
+        self.at = at
+        self.part = part
+        self.hint = hint
+        self.secret = secret
+
+
+@dataclass(slots=True)
+class Encoded:
+    """A graph, ready to be written."""
+
+    fields: dict[str, Any]
+    buffers: BufferWriter
+    sizes: list[int]
+    """Bytes of each value that were not there before."""
+    known: list[Known] = field(default_factory=list)
+    stream: list[bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Encodes values of one notebook. ``space`` is its namespace, live."""
+
+    definitions: Definitions
+    digester: Digester
+    space: Callable[[], Mapping[str, Any]]
+
+    def encode(self, values: Values, known: Referable, writing: Mapping[str, Any]) -> Encoded:
+        """The graph of ``values``: plain if all of them are, else pickled. Raises Guilty.
+
+        ``writing`` is all that the step bound, stored or not: none of it is there when the step is replayed.
+        """
+        try:
+            return self._plain(values, known)
+        except NotPlain:
+            pass
+        try:
+            return self._pickle(values, known, writing)
+        except RecursionError:
+            pass
+        try:
+            deep: Encoded = with_deep_stack(lambda: self._pickle(values, known, writing))
+        except RecursionError:
+            raise Guilty(len(values) - 1, values[-1][1], hint="it is nested too deeply") from None
+        return deep
+
+    def _plain(self, values: Values, known: Referable) -> Encoded:
+        numbers = {identity: at for at, identity in enumerate(known)}
+        buffers = BufferWriter()
+        writer = PlainWriter(buffers, self.definitions, numbers)
+        roots: list[Any] = []
+        sizes: list[int] = []
+        for at, (_, value) in enumerate(values):
+            nodes, content = len(writer.nodes), buffers.bytes
+            try:
+                roots.append(writer.write(value))
+            except Secret as secret:
+                raise Guilty(at, secret.part, secret=True) from None
+            written = [node for node in writer.nodes[nodes:] if node is not None]
+            sizes.append(len(msgpack.packb((roots[-1], written))) + buffers.bytes - content)
+        entries = list(known.values())
+        used = sorted(writer.used)
+        renumbered = {number: at for at, number in enumerate(used)}
+        nodes_out = [("known", renumbered[node[1]]) if node[0] == "known" else node for node in writer.nodes]
+        fields = {"form": "plain", "nodes": nodes_out, "roots": roots}
+        return Encoded(fields, buffers, sizes, [entries[number][1] for number in used])
+
+    def _pickle(self, values: Values, known: Referable, writing: Mapping[str, Any]) -> Encoded:
+        stream, buffers = Stream(), BufferWriter()
+        by_code = ByCode(self.space(), writing, definitions=self.definitions, digester=self.digester)
+        entries = list(known.values())
+        writer = Writer(stream, buffers, by_code, [thing for thing, _ in entries])
+        sizes: list[int] = []
+        for at, (_, value) in enumerate(values):
+            begin, content, parts = stream.size, buffers.bytes, len(stream.parts)
+            _dump(writer, at, value)
+            if stream.size - begin <= _SCANNED and secret_in_pickle(b"".join(stream.parts[parts:])):
+                raise Guilty(at, None, secret=True)
+            sizes.append(stream.size - begin + buffers.bytes - content)
+        used = known_used(stream.parts, len(entries))
+        fields = {
+            "form": "pickle",
+            "count": len(values),
+            "slots": len(entries),
+            "used": used,
+            "out_of_band": writer.out_of_band,
+        }
+        return Encoded(fields, buffers, sizes, [entries[at][1] for at in used], stream.parts)
+
+
+def _dump(writer: Writer, at: int, value: Any) -> None:
+    writer.last = value
+    try:
+        writer.dump(value)
+    except (RecursionError, MemoryError):
+        raise
+    except Refused as refused:
+        raise Guilty(at, refused.part, hint=refused.hint) from None
+    except Unknown as unknown:
+        raise Guilty(at, unknown.guilty, hint=unknown.why) from None
+    except Exception as error:
+        hint = "" if isinstance(error, TypeError) else f"it refuses to be pickled ({type_name(type(error))})"
+        raise Guilty(at, writer.last, hint=hint) from error

@@ -1,0 +1,268 @@
+"""Pickle, as far as keel needs it: the only module that unpickles (DESIGN 6 and 9).
+
+C pickler and unpickler, one graph for all names of a step. Arrays, frames and all other kinds leave the graph for the
+buffers; what the notebook defined is referred to by name or stored as code; objects that are journaled already are
+met in the pickler's memo, so that a reference costs nothing (``Known``). What must not be stored is refused here.
+"""
+
+from __future__ import annotations
+
+import _pickle
+import io
+import pickle
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from keel_notebook.payload import kinds, rebuild, registry
+from keel_notebook.payload.buffers import BufferWriter
+from keel_notebook.payload.bycode import ByCode
+from keel_notebook.payload.guilty import Refused
+from keel_notebook.payload.kinds.matplotlib import windowless
+from keel_notebook.payload.kinds.numpy import Column, describe
+from keel_notebook.payload.memory import LARGE, Memory, memory_of
+from keel_notebook.payload.shapes import one_way
+
+_FIRST_KNOWN = 256
+"""Memo numbers from here on need four bytes in the stream, which makes them easy to find there."""
+_MAX_KNOWN = (1 << 16) - _FIRST_KNOWN
+_SMALL_ARRAY = 1 << 16
+
+_Reduce = Callable[[Any], Any]
+
+
+class Stream:
+    """What a pickler writes: the parts as they come, long bytes uncopied."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def write(self, part: bytes) -> None:
+        """Take a part."""
+        kept = part if type(part) is bytes else bytes(part)
+        self.parts.append(kept)
+        self.size += len(kept)
+
+
+class Writer(_pickle.Pickler):
+    """Writes values of a notebook, one after the other, with one memo."""
+
+    def __init__(self, stream: Stream, buffers: BufferWriter, by_code: ByCode, known: Sequence[Any]) -> None:
+        super().__init__(stream, 5, buffer_callback=self._buffer)
+        self.last: Any = None
+        """The newest object that pickle asked about: the guilty one if it fails."""
+        self.out_of_band: list[int] = []
+        self._buffers = buffers
+        self._by_code = by_code
+        self._reduces: dict[type, _Reduce | None] = {}
+        self._keep: list[Any] = [object() for _ in range(_FIRST_KNOWN)] if known else []
+        if known:
+            fillers = {id(thing): (number, thing) for number, thing in enumerate(self._keep)}
+            seeded = {id(thing): (_FIRST_KNOWN + at, thing) for at, thing in enumerate(known[:_MAX_KNOWN])}
+            self.memo = {**fillers, **seeded}
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Pickle's hook for everything that is not a plain builtin."""
+        self.last = obj
+        cls = type(obj)
+        try:
+            reduce = self._reduces[cls]
+        except KeyError:
+            reduce = self._reduces[cls] = self._chosen(cls)
+        return NotImplemented if reduce is None else reduce(obj)
+
+    def _buffer(self, buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if len(raw) < LARGE:
+            return True
+        self.out_of_band.append(self._buffers.memory(memory_of(raw)))
+        return False
+
+    def _chosen(self, cls: type) -> _Reduce | None:
+        """How values of a type are pickled; None: as pickle would. Asked once per type."""
+        if (fixed := self._fixed(cls)) is not None:
+            return fixed
+        if issubclass(cls, type):
+            return self._by_code_reduce(self._by_code.class_reduce)
+        if issubclass(cls, ModuleType):
+            return self._module
+        codec = registry.find(cls)
+        if codec is not None:
+            return lambda value: (rebuild.registered, (codec.name, codec.dump(value)))
+        if one_way(cls) or _is_widget(cls):
+            return self._refuse
+        if _is_figure(cls):
+            return lambda figure: windowless(figure.__reduce_ex__(5))
+        kind = kinds.find(cls)
+        if kind is not None and not kind.native:
+            return self._array if kind.tag == "numpy.array" else self._kind
+        if cls.__module__.partition(".")[0] == "pandas":
+            return self._pandas
+        if issubclass(cls, BaseException) and _has_own_init(cls):
+            return _raised
+        return self._by_code.extra_reduce(cls)
+
+    def _fixed(self, cls: type) -> _Reduce | None:
+        table: dict[type, _Reduce] = {
+            FunctionType: self._by_code_reduce(self._by_code.function_reduce),
+            CellType: _cell,
+            Memory: lambda memory: (rebuild.memory, (self._buffers.memory(memory),)),
+            MethodType: _method,
+        }
+        return table.get(cls)
+
+    def _by_code_reduce(self, reduce: _Reduce) -> _Reduce:
+        def reduced(value: Any) -> Any:
+            made = reduce(value)
+            if self._by_code.dispatch_table is not None and not hasattr(self, "dispatch_table"):
+                self.dispatch_table = self._by_code.dispatch_table
+            return made
+
+        return reduced
+
+    def _refuse(self, value: Any) -> Any:
+        raise Refused(value)
+
+    def _module(self, module: ModuleType) -> Any:
+        if not self._by_code.importable(module):
+            raise Refused(module, "a module that cannot be imported by its name")
+        return rebuild.module, (module.__name__,)
+
+    def _kind(self, value: Any) -> Any:
+        kind = kinds.find(type(value))
+        assert kind is not None
+        parts = kind.take(value)
+        if parts is None:
+            return self._pandas(value) if type(value).__module__.startswith("pandas") else NotImplemented
+        return rebuild.kind, (kind.tag, *parts)
+
+    def _array(self, array: Any) -> Any:
+        owner = array
+        while type(owner.base) is type(array):
+            owner = owner.base
+        small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata
+        if owner is array and (small or array.dtype.hasobject):
+            return NotImplemented
+        if small or array.dtype.hasobject:
+            return _view_of(array, owner)
+        number = self._buffers.array(array)
+        return NotImplemented if number is None else (rebuild.array, (number,))
+
+    def _pandas(self, value: Any) -> Any:
+        """pandas' own pickle, but no two objects of it share memory: it would not know that they do."""
+        reduced = value.__reduce_ex__(5)
+        if isinstance(reduced, str):
+            return reduced
+        return tuple(_columns(part) for part in reduced)
+
+
+def _columns(part: Any) -> Any:
+    if type(part) is tuple:
+        return tuple(_columns(inside) for inside in part)
+    if type(part) is dict:
+        return {key: _columns(inside) for key, inside in part.items()}
+    numbers = type(part).__module__ == "numpy" and type(part).__name__ == "ndarray"
+    return Column(part) if numbers and not part.dtype.hasobject and describe(part.dtype) is not None else part
+
+
+def _view_of(array: Any, owner: Any) -> Any:
+    described = "O" if array.dtype.hasobject else describe(array.dtype)
+    if described is None or (described == "O" and array.dtype != owner.dtype):
+        return NotImplemented
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    place = (array.shape, offset, array.strides)
+    return rebuild.view, (owner, described, place, array.flags.writeable)
+
+
+def _cell(cell: CellType) -> Any:
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        return rebuild.cell, ()
+    return rebuild.cell, (), content, None, None, rebuild.fill_cell
+
+
+def _method(method: MethodType) -> Any:
+    # pickle looks the method up by its function's name, which need not be the attribute's.
+    found = getattr(type(method.__self__), method.__func__.__name__, None)
+    return NotImplemented if found is method.__func__ else (MethodType, (method.__func__, method.__self__))
+
+
+def _raised(error: BaseException) -> Any:
+    return rebuild.raised, (type(error), error.args, error.__dict__ or None)
+
+
+def _has_own_init(cls: type) -> bool:
+    return (
+        getattr(cls, "__reduce__") is BaseException.__reduce__  # noqa: B009 - typed otherwise, it could not be equal
+        and isinstance(vars(_definer(cls, "__init__")).get("__init__"), FunctionType)
+        and cls.__new__ is BaseException.__new__
+    )
+
+
+def _definer(cls: type, name: str) -> type:
+    return next(base for base in cls.__mro__ if name in vars(base))
+
+
+def _is_widget(cls: type) -> bool:
+    """A live widget: its other half is in the front end and would not come back (C17)."""
+    return any(base.__name__ == "Widget" and base.__module__.startswith("ipywidgets") for base in cls.__mro__)
+
+
+def _is_figure(cls: type) -> bool:
+    return any(base.__module__ == "matplotlib.figure" and base.__name__ == "Figure" for base in cls.__mro__)
+
+
+def known_used(parts: Sequence[bytes], known: int) -> list[int]:
+    """Which journaled objects a stream refers to (and, once in a great many, one that it does not)."""
+    if not known:
+        return []
+    last = min(known, _MAX_KNOWN) + _FIRST_KNOWN - 1
+    pattern = re.compile(rb"j(.[\x01-" + re.escape(bytes([last >> 8])) + rb"])\0\0", re.DOTALL)
+    found = {int.from_bytes(match[1], "little") for part in parts for match in pattern.finditer(part)}
+    return sorted(number - _FIRST_KNOWN for number in found if number <= last)
+
+
+class Reader(_pickle.Unpickler):
+    """Reads what a ``Writer`` wrote. Only ever called with bytes that the owner sealed."""
+
+    def __init__(
+        self,
+        raw: bytes,
+        rebuilt: rebuild.Rebuild,
+        *,
+        buffers: Sequence[memoryview],
+        slots: int,
+        used: Mapping[int, Any],
+    ) -> None:
+        super().__init__(io.BytesIO(_preface(slots, used) + raw if slots else raw), buffers=buffers)
+        self._rebuilt = rebuilt
+        self._used = used
+        self._slots = slots
+
+    def values(self, count: int) -> list[Any]:
+        """All values, in the order written."""
+        if self._slots:
+            self.load()
+        return [self.load() for _ in range(count)]
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a global name in the stream means."""
+        if module == rebuild.__name__:
+            return getattr(self._rebuilt, name)
+        if module == "__main__":
+            return self._rebuilt.named(name, "")
+        return super().find_class(module, name)
+
+    def persistent_load(self, pid: int) -> Any:
+        """A journaled object."""
+        return self._used[pid]
+
+
+def _preface(slots: int, used: Mapping[int, Any]) -> bytes:
+    """A pickle that gives the memo the numbers that the writer's memo was given."""
+    places = range(min(slots, _MAX_KNOWN))
+    filled = (b"0M%sQ\x94" % at.to_bytes(2, "little") if at in used else b"0N\x94" for at in places)
+    return b"\x80\x05N" + b"\x94" * _FIRST_KNOWN + b"".join(filled) + b"."

@@ -1,0 +1,166 @@
+"""The names that keel's pickles refer to, and what they do when a payload is read.
+
+Part of the stored format: a name here is never removed and never changes its meaning. In this module they are only
+names; ``pickles`` binds them to one reading (its buffers, the live namespace), so that nothing here works by itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+import marshal
+from collections.abc import Callable, Mapping
+from types import CellType, FunctionType
+from typing import Any
+
+from keel_notebook.core.model import Digest
+from keel_notebook.core.ports import Definition
+from keel_notebook.errors import DefinitionChangedError
+from keel_notebook.payload import registry
+from keel_notebook.payload.buffers import BufferReader
+from keel_notebook.payload.kinds.numpy import build_dtype
+from keel_notebook.payload.plain import imported, kind_of
+
+MAGIC = importlib.util.MAGIC_NUMBER
+"""Byte code is good for one minor version of Python."""
+
+
+class Name:
+    """A name in a pickle: what it stands for is decided by the reading."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.__module__ = __name__
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def __call__(self, *_: Any) -> Any:
+        """Pickle wants something that looks as if it could be called."""
+        raise TypeError("a name of keel's pickles, which only keel reads")
+
+
+array = Name("array")
+memory = Name("memory")
+kind = Name("kind")
+view = Name("view")
+named = Name("named")
+module = Name("module")
+function = Name("function")
+fill_function = Name("fill_function")
+fill_class = Name("fill_class")
+cell = Name("cell")
+fill_cell = Name("fill_cell")
+registered = Name("registered")
+raised = Name("raised")
+
+
+class Rebuild:
+    """The meaning of the names in one reading."""
+
+    def __init__(
+        self,
+        buffers: BufferReader,
+        space: Mapping[str, Any],
+        *,
+        learn: Callable[[Any, Definition], None],
+        fingerprint: Callable[[Any], str],
+        magic: bytes,
+    ) -> None:
+        self.array = buffers.array
+        self.memory = buffers.memory
+        self.module = imported
+        self.cell = CellType
+        self._space = space
+        self._learn = learn
+        self._fingerprint = fingerprint
+        self._magic = magic
+
+    def kind(self, tag: str, *parts: Any) -> Any:
+        """A value of a kind."""
+        return kind_of(tag).build(*parts)
+
+    def view(self, owner: Any, described: Any, place: tuple[Any, int, Any], writeable: bool) -> Any:
+        """A view of a small array that is stored itself."""
+        shape, offset, strides = place
+        dtype = owner.dtype if described == "O" else build_dtype(described)
+        built = type(owner)(shape, dtype, owner, offset, strides)
+        built.flags.writeable = writeable and owner.flags.writeable
+        return built
+
+    def named(self, name: str, fingerprint: str) -> Any:
+        """A class or function of the notebook by its name, if it still is what it was (C43, C46).
+
+        Raises DefinitionChangedError (E055).
+        """
+        head, *rest = name.split(".")
+        if head not in self._space:
+            raise DefinitionChangedError(name=name, detail="is not defined")
+        found = self._space[head]
+        for part in rest:
+            found = getattr(found, part, None)
+        if fingerprint and (not isinstance(found, type | FunctionType) or self._fingerprint(found) != fingerprint):
+            raise DefinitionChangedError(name=name, detail="has changed since")
+        return found
+
+    def function(self, code: bytes, closure: Any, home: str, version: str) -> FunctionType:
+        """A function from its code, in the live namespace (C54) or in that of the module that it came from."""
+        if self._magic != MAGIC:
+            raise DefinitionChangedError(name="a function", detail="was stored by another version of Python")
+        space: Any = self._space
+        if home:
+            owner = imported(home)
+            if version_of(home) != version:
+                raise DefinitionChangedError(name=f"module {home}", detail=f"is not version {version} any more")
+            space = vars(owner)
+        return FunctionType(marshal.loads(code), space, closure=closure)  # noqa: S302 - sealed by the owner, as all of it
+
+    def fill_function(self, built: FunctionType, state: dict[str, Any]) -> None:
+        """What a function carries, and where its source is, so that tracebacks show it."""
+        definition = state.pop("definition")
+        source = state.pop("source")
+        for attribute, value in state.items():
+            if attribute == "__dict__":
+                built.__dict__.update(value)
+            else:
+                setattr(built, attribute, value)
+        if source is not None:
+            name = built.__code__.co_filename
+            lines = source.splitlines(keepends=True)
+            linecache.cache.setdefault(name, (len(source), None, lines, name))
+        self._learned(built, definition)
+
+    def fill_class(self, built: type, state: tuple[Any, Any, Any]) -> None:
+        """What a class carries, by cloudpickle's own means."""
+        fill, carried, definition = state
+        fill(built, carried)
+        self._learned(built, definition)
+
+    def fill_cell(self, built: CellType, content: Any) -> None:
+        """The content of a closure's variable."""
+        built.cell_contents = content
+
+    def registered(self, name: str, dumped: Any) -> Any:
+        """A value of a type with a codec of the user. Raises DefinitionChangedError (E055) where that is gone."""
+        codec = registry.named(name)
+        if codec is None:
+            raise DefinitionChangedError(name=f"the codec of {name}", detail="is not registered")
+        return codec.load(dumped)
+
+    def raised(self, cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any] | None) -> BaseException:
+        """An exception without its own ``__init__``, which may want other arguments than it kept."""
+        built = cls.__new__(cls, *args)
+        built.args = args
+        built.__dict__.update(state or {})
+        return built
+
+    def _learned(self, thing: Any, definition: tuple[str, tuple[str, ...], str] | None) -> None:
+        if definition is not None:
+            code, reads, source = definition
+            self._learn(thing, Definition(Digest(code), frozenset(reads), source))
+
+
+def version_of(home: str) -> str:
+    """The version of the package that a module belongs to, as far as it tells."""
+    top = imported(home.partition(".")[0])
+    return str(getattr(top, "__version__", ""))

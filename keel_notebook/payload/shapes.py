@@ -1,0 +1,256 @@
+"""What a value is made of: a label and children (DESIGN 5, "Digests are structural and type-tagged").
+
+``Shapes.of`` is the one definition of a value's structure. Two walks use it: ``trees`` (fast, for values that unfold
+to a tree) and ``graphs`` (for cycles and heavy sharing). A label holds everything that is not a value of its own:
+the kind, the type, lengths. Nothing here looks at identity, ``repr`` or byte code.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import enum
+import io
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple, Protocol
+
+from keel_notebook.core.ports import Definitions
+from keel_notebook.payload import kinds
+from keel_notebook.payload.memory import Contents, Memory, text_memory
+
+_INLINE = 256
+
+
+_NEW_OBJECT = getattr(copyreg, "__newobj__")  # noqa: B009 - typeshed does not know it
+"""What pickle calls to make an object that has nothing but state."""
+_slot_names = getattr(copyreg, "_slotnames")  # noqa: B009 - nor this
+
+
+class Shape(NamedTuple):
+    """A value taken apart."""
+
+    label: bytes
+    children: Sequence[Any] = ()
+    unordered: bool = False
+
+
+class Unknown(Exception):
+    """A value without a digest: the part that is guilty, and why."""
+
+    def __init__(self, guilty: Any, why: str) -> None:
+        super().__init__(why)
+        self.guilty = guilty
+        self.why = why
+
+
+def label(tag: str, *parts: str | bytes | int) -> bytes:
+    """A label whose parts cannot run into each other."""
+    out = [tag.encode()]
+    for part in parts:
+        raw = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
+        out.append(b"%d:" % len(raw))
+        out.append(raw)
+    return b" ".join(out)
+
+
+def type_name(cls: type) -> str:
+    """``generator``, ``sqlite3.Connection``: a type as people know it."""
+    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+
+
+class Shapes:
+    """Takes values apart, for one digest. Collects what the parts reach and whether all of them were vouched for."""
+
+    def __init__(self, definitions: Definitions, contents: Contents) -> None:
+        self.definitions = definitions
+        self.contents = contents
+        self.reaches: set[str] = set()
+        self.weak = False
+        self._modules: dict[str, str] = {}
+        self._plain: dict[type, bool] = {}
+        self._entities = _entities()
+
+    def of(self, value: Any) -> Shape:
+        """The shape of any value. Raises Unknown for what has none."""
+        cls = type(value)
+        known = _BUILTIN.get(cls)
+        if known is not None:
+            return known(value)
+        if cls is Memory:
+            return Shape(self._content(value))
+        if is_entity(cls):
+            return self._entities.shape(self, value)
+        kind = kinds.find(cls)
+        if kind is not None and (parts := (kind.compare or kind.take)(value)) is not None:
+            return Shape(label("kind", kind.tag), parts)
+        named = self._entities.named(self, value)
+        return named if named is not None else self._reduced(value)
+
+    def module(self, name: str, user: Any) -> str:
+        """The digest of a module that ``user`` is part of. Raises Unknown where nobody vouches for it."""
+        known = self._modules.get(name)
+        if known is None:
+            found = self.definitions.module(name)
+            if found.digest is None:
+                raise Unknown(user, f"module {name}{found.reason and ': ' + found.reason}")
+            self.weak |= found.weak
+            self.reaches |= found.reaches
+            known = self._modules[name] = found.digest
+        return known
+
+    def plain(self, cls: type, sample: Any) -> bool:
+        """Whether all there is to instances of ``cls`` is their ``__dict__``."""
+        answer = self._plain.get(cls)
+        if answer is None:
+            answer = self._plain[cls] = _is_plain(cls, sample)
+        return answer
+
+    def _content(self, memory: Memory) -> bytes:
+        if memory.size <= _INLINE:
+            return label("bytes", bytes(memory))
+        return label("content", memory.size, self.contents.digest(memory))
+
+    def _reduced(self, value: Any) -> Shape:
+        cls = type(value)
+        if isinstance(value, set | frozenset):
+            return _subclassed_set(value)
+        if one_way(cls):
+            raise Unknown(value, type_name(cls))
+        match reduced(value):
+            case str() as name:
+                home = str(getattr(value, "__module__", None) or cls.__module__)
+                return Shape(label("named", home, name, self.module(home, value)), (cls,))
+            case (func, args, *more):
+                state, items, pairs, setter = [*more, None, None, None, None][:4]
+                if func is _NEW_OBJECT and len(args) == 1 and not items and not pairs and not setter:
+                    return Shape(b"object", (cls, state))
+                listed = None if items is None else list(items)
+                paired = None if pairs is None else list(pairs)
+                return Shape(b"reduced", (cls, func, args, state, listed, paired, setter))
+            case _:
+                raise Unknown(value, type_name(cls))
+
+
+def reduced(value: Any) -> Any:
+    """What pickle would make of a value. Raises Unknown where it would refuse."""
+    cls = type(value)
+    try:
+        reduce = copyreg.dispatch_table.get(cls)
+        return value.__reduce_ex__(5) if reduce is None else reduce(value)
+    except Exception as error:
+        raise Unknown(value, type_name(cls)) from error
+
+
+def is_entity(cls: type) -> bool:
+    """Functions, classes and modules: compared by their definition, and met many times in one value."""
+    return cls is FunctionType or issubclass(cls, type) or issubclass(cls, ModuleType)
+
+
+class _Entities(Protocol):
+    """The module ``entities``, which needs this one."""
+
+    def shape(self, shapes: Shapes, thing: Any) -> Shape: ...
+
+    def named(self, shapes: Shapes, value: Any) -> Shape | None: ...
+
+
+def _entities() -> _Entities:
+    from keel_notebook.payload import entities  # noqa: PLC0415 - the two need each other
+
+    return entities
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def one_way(cls: type) -> bool:
+    """Generators, iterators and open files: looking changes them, so they stay unknown (DESIGN 5).
+
+    An iterator that is an ordinary class counts by its attributes like any other object.
+    """
+    if issubclass(cls, itertools.count | itertools.repeat | io.BytesIO | io.StringIO):
+        return False
+    return hasattr(cls, "__next__") and (not cls.__flags__ & _HEAP_TYPE or cls.__module__ in ("itertools", "_io"))
+
+
+def _is_plain(cls: type, sample: Any) -> bool:
+    if kinds.find(cls) is not None or is_entity(cls) or one_way(cls) or issubclass(cls, enum.Enum):
+        return False
+    if cls in copyreg.dispatch_table or cls.__module__.partition(".")[0] in ("typing", "weakref", "functools"):
+        return False
+    if any(getattr(cls, name) is not getattr(object, name) for name in ("__reduce_ex__", "__reduce__", "__getstate__")):
+        return False
+    if _slot_names(cls) or hasattr(cls, "__getnewargs_ex__") or hasattr(cls, "__getnewargs__"):
+        return False
+    # One trial finds C state that only __reduce_ex__ knows of, and subclasses of list and dict.
+    try:
+        sample.__dict__  # noqa: B018 - without one there are no attributes to read
+        func, args, *more = sample.__reduce_ex__(5)
+    except Exception:  # noqa: BLE001 - the generic way reports it, with the path
+        return False
+    state = more[0] if more else None
+    return func is _NEW_OBJECT and args == (cls,) and not any(more[1:]) and (state is None or type(state) is dict)
+
+
+def _subclassed_set(value: Any) -> Shape:
+    state = getattr(value, "__dict__", None) or None
+    return Shape(b"set subclass", (type(value), frozenset(value), state))
+
+
+def _float(value: float) -> Shape:
+    return Shape(b"float " + (value if value == value else float("nan")).hex().encode())  # noqa: PLR0124 - NaN
+
+
+def _str(value: str) -> Shape:
+    if len(value) >= _LONG:
+        return Shape(b"long str", (text_memory(value),))
+    return Shape(label("str", value))
+
+
+def _bytes(value: bytes) -> Shape:
+    if len(value) >= _LONG:
+        return Shape(b"long bytes", (Memory(len(value), lambda: (value,)),))
+    return Shape(label("bytes", value))
+
+
+def _dict(value: dict[Any, Any]) -> Shape:
+    return Shape(b"dict", [*value.keys(), *value.values()])
+
+
+_LONG = 1 << 16
+_BUILTIN: dict[type, Callable[[Any], Shape]] = {
+    type(None): lambda _: Shape(b"None"),
+    type(...): lambda _: Shape(b"..."),
+    type(NotImplemented): lambda _: Shape(b"NotImplemented"),
+    bool: lambda value: Shape(b"True" if value else b"False"),
+    int: lambda value: Shape(b"int %x" % value),
+    float: _float,
+    str: _str,
+    bytes: _bytes,
+    list: lambda value: Shape(b"list", list(value)),
+    tuple: lambda value: Shape(b"tuple", value),
+    dict: _dict,
+    set: lambda value: Shape(b"set", list(value), unordered=True),
+    frozenset: lambda value: Shape(b"frozenset", list(value), unordered=True),
+}
+
+
+def by_name(home: str, qualname: str) -> Any:
+    """The object that a module holds under a dotted name, or None."""
+    found: Any = sys.modules.get(home)
+    for part in qualname.split("."):
+        if found is None or part == "<locals>":
+            return None
+        found = getattr(found, part, None)
+    return found
+
+
+def cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables that a closure holds: name and content, or an empty tuple of nothing for an unset one."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, (cell.cell_contents,)
+        except ValueError:
+            yield name, ()

@@ -1,0 +1,355 @@
+"""The fast walk: digests of values that unfold to a tree, level by level and column by column (DESIGN 10).
+
+All values of a level are taken together, sorted by type, and each type is written by one call into C: a million
+integers cost one ``struct.pack``, the records of a list are turned into columns first. What is hashed determines
+the unfolded value completely and depends on nothing else, so sharing does not matter. Functions, classes and
+modules are numbered where they are met and described once, at the end.
+
+A value that is cyclic, deeper than ``MAX_DEPTH``, or shares its parts so much that it unfolds to more than
+``MAX_UNFOLDED`` values raises ``NotATree`` (traps 18).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress, islice
+from operator import attrgetter
+from typing import Any
+
+from blake3 import blake3
+
+from keel_notebook.payload.memory import Memory, text_memory
+from keel_notebook.payload.shapes import Shapes, is_entity
+
+MAX_UNFOLDED = 1 << 22
+MAX_DEPTH = 200
+MAX_SETS = 16
+_LAST_RESORT = 1 << 28
+_WATCHED_FROM = 1 << 21
+_CHUNK = 1 << 16
+_FEW = 1 << 9
+_TEXT = 1 << 22
+_WIDEST = 64
+
+_attributes = attrgetter("__dict__")
+_Write = Callable[["TreeWalk", Sequence[Any]], None]
+
+
+class NotATree(Exception):
+    """The value is cyclic, too deep, or shares too much: ``graphs`` has to look at it."""
+
+
+class TreeWalk:
+    """One digest. ``unfolds`` is asked, at most once, to how many values the value unfolds, when containers have
+    been met twice as often as there are containers.
+    """
+
+    def __init__(
+        self, shapes: Shapes, key: bytes, *, sets: int = 0, unfolds: Callable[[], float] | None = None
+    ) -> None:
+        self._shapes = shapes
+        self._key = key
+        self._sets = sets
+        self._unfolds = unfolds
+        self._containers: set[int] = set()
+        self._met = 0
+        self._state = blake3(key=key)
+        self._codes = _Codes(self._define)
+        self._writes: list[_Write] = []
+        self._entities: dict[int, int] = {}
+        self._queue: list[Any] = []
+        self._next: list[Iterable[Any]] = []
+        self._nodes = 0
+
+    def digest(self, value: Any) -> bytes:
+        """The digest of ``value``. Raises NotATree, and Unknown for a value without a shape."""
+        level: list[Iterable[Any]] = [(value,)]
+        depth = 0
+        while level:
+            self._next = []
+            for column in level:
+                self._column(column)
+            level = self._next
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise NotATree
+            if not level and self._queue:
+                level, depth = self._described(), 0
+        return self._state.digest()
+
+    def _column(self, column: Iterable[Any]) -> None:
+        if type(column) is tuple and len(column) <= _CHUNK:
+            if column:
+                self._chunk(column)
+            return
+        values = iter(column)
+        while chunk := list(islice(values, _CHUNK)):
+            self._chunk(chunk)
+
+    def _chunk(self, chunk: Sequence[Any]) -> None:
+        count = len(chunk)
+        self._nodes += count
+        if self._nodes > _LAST_RESORT:
+            raise NotATree
+        types = list(map(type, chunk))
+        if types.count(types[0]) == count:
+            code = self._codes[types[0]]
+            self._put(b"one %d %d;" % (code, count))
+            self._writes[code](self, chunk)
+            return
+        try:
+            coded = bytes(map(self._codes.__getitem__, types))
+        except ValueError:  # more types than a byte can number
+            self._mixed(chunk, list(map(self._codes.__getitem__, types)))
+            return
+        self._put(b"mix %d;" % count + coded)
+        for code in sorted(set(coded)):
+            self._writes[code](self, list(compress(chunk, coded.translate(_mask(code)))))
+
+    def _mixed(self, chunk: Sequence[Any], codes: list[int]) -> None:
+        self._put(b"many %d;" % len(chunk) + struct.pack(f"<{len(codes)}I", *codes))
+        members: dict[int, list[Any]] = {}
+        for code, value in zip(codes, chunk, strict=True):
+            members.setdefault(code, []).append(value)
+        for code in sorted(members):
+            self._writes[code](self, members[code])
+
+    def _put(self, content: bytes) -> None:
+        self._state.update(content)
+
+    def _define(self, cls: type) -> int:
+        """The number of a type, with a line that says what the number stands for."""
+        code = len(self._writes)
+        write = _WRITES.get(cls)
+        if write is not None:
+            self._put(b"type %d %s;" % (code, cls.__name__.encode()))
+        elif is_entity(cls):
+            self._put(b"type %d entity;" % code)
+            write = TreeWalk._entity
+        elif issubclass(cls, tuple) and _is_namedtuple(cls):
+            self._put(b"type %d named %d;" % (code, self._number(cls)))
+            write = TreeWalk._rows
+        else:
+            self._put(b"type %d other;" % code)
+            write = TreeWalk._other
+        self._writes.append(write)
+        return code
+
+    def _number(self, entity: Any) -> int:
+        number = self._entities.get(id(entity))
+        if number is None:
+            number = self._entities[id(entity)] = len(self._entities)
+            self._queue.append(entity)
+        return number
+
+    def _described(self) -> list[Iterable[Any]]:
+        """The functions and classes met so far: their labels are written, their children are the next level."""
+        queue, self._queue = self._queue, []
+        level: list[Iterable[Any]] = []
+        for entity in queue:
+            shape = self._shapes.of(entity)
+            self._put(b"entity %d %d;" % (len(shape.label), len(children := tuple(shape.children))) + shape.label)
+            level.append(children)
+        return level
+
+    def _entity(self, members: Sequence[Any]) -> None:
+        self._put(struct.pack(f"<{len(members)}I", *map(self._number, members)))
+
+    def _other(self, members: Sequence[Any]) -> None:
+        """Values that are taken apart one by one, or all at once where attributes are all there is to them."""
+        cls = type(members[0])
+        if self._shapes.plain(cls, members[0]):
+            self._put(b"plain %d;" % self._number(cls))
+            self._dicts(list(map(_attributes, members)))
+            return
+        self._watch(members, costly=True)
+        labels: list[bytes] = []
+        children: list[Sequence[Any]] = []
+        for value in members:
+            shape = self._shapes.of(value)
+            parts = self._ordered(list(shape.children)) if shape.unordered else tuple(shape.children)
+            labels.append(b"%d %d;%s" % (len(shape.label), len(parts), shape.label))
+            children.append(parts)
+        self._put(b"".join(labels))
+        self._transposed(children, set(map(len, children)))
+
+    def _watch(self, containers: Sequence[Any], *, costly: bool = False) -> None:
+        """Notice that the same containers are met again and again: 22 lists can unfold to millions."""
+        if self._unfolds is None or (self._nodes < _WATCHED_FROM and not costly):
+            return
+        self._containers.update(map(id, containers))
+        self._met += len(containers)
+        if self._met > 2 * len(self._containers) + (_FEW if costly else _CHUNK):
+            unfolds, self._unfolds = self._unfolds, None
+            if unfolds() > MAX_UNFOLDED:
+                raise NotATree
+
+    def _none(self, members: Sequence[Any]) -> None:
+        """A type with one value: the type says it all."""
+
+    def _bools(self, members: Sequence[bool]) -> None:
+        self._put(bytes(members))
+
+    def _ints(self, members: Sequence[int]) -> None:
+        try:
+            self._put(b"q;" + struct.pack(f"<{len(members)}q", *members))
+        except struct.error:
+            self._put(b"long;")
+            self._texts(list(map(hex, members)))
+
+    def _floats(self, members: Sequence[float]) -> None:
+        total = sum(members)
+        if total != total:  # noqa: PLR0124 - NaN, of which there is only one here
+            members = [value if value == value else _NAN for value in members]  # noqa: PLR0124
+        self._put(struct.pack(f"<{len(members)}d", *members))
+
+    def _texts(self, members: Sequence[str]) -> None:
+        if sum(map(len, members)) > _TEXT:
+            self._long([text_memory(text) for text in members])
+            return
+        joined = "\0".join(members)
+        if joined.count("\0") != len(members) - 1:
+            self._lengths(list(map(len, members)))
+            joined = "".join(members)
+        content = joined.encode("utf-8", "surrogatepass")
+        self._put(b"%d;" % len(content) + content)
+
+    def _bytes(self, members: Sequence[bytes]) -> None:
+        if sum(map(len, members)) > _TEXT:
+            self._long([Memory(len(content), lambda content=content: (content,)) for content in members])  # type: ignore[misc]
+            return
+        self._lengths(list(map(len, members)))
+        self._put(b"".join(members))
+
+    def _long(self, members: Iterable[Memory]) -> None:
+        for memory in members:
+            shape = self._shapes.of(memory)
+            self._put(b"long %d;" % len(shape.label) + shape.label)
+
+    def _lengths(self, lengths: list[int]) -> None:
+        self._put(b"lengths;" + struct.pack(f"<{len(lengths)}Q", *lengths))
+
+    def _rows(self, members: Sequence[Sequence[Any]]) -> None:
+        self._watch(members)
+        lengths = list(map(len, members))
+        if lengths.count(lengths[0]) == len(lengths):
+            self._put(b"rows %d;" % lengths[0])
+        else:
+            self._lengths(lengths)
+        self._transposed(members, set(lengths))
+
+    def _transposed(self, members: Sequence[Iterable[Any]], lengths: set[int]) -> None:
+        """The items are the next level: as columns, which mostly hold one type each, where all rows are alike."""
+        if len(lengths) == 1 and 0 < min(lengths) <= _WIDEST and len(members) >= 8:
+            self._next.extend(zip(*members, strict=True))
+        elif lengths != {0}:
+            self._next.append(chain.from_iterable(members))
+
+    def _dicts(self, members: Sequence[dict[Any, Any]]) -> None:
+        self._watch(members)
+        keys = tuple(members[0])
+        if 0 < len(keys) <= _WIDEST and list(map(tuple, members)).count(keys) == len(members):
+            every = list(map(type, chain.from_iterable(members)))
+            if every.count(str) == len(every):  # 1 == True == 1.0: only texts are equal only to texts
+                self._put(b"records %d;" % len(keys))
+                self._texts(keys)
+                self._transposed(list(map(dict.values, members)), {len(keys)})
+                return
+        lengths = list(map(len, members))
+        self._lengths(lengths)
+        if any(lengths):
+            self._next.append(chain.from_iterable(members))
+            self._next.append(chain.from_iterable(map(dict.values, members)))
+
+    def _set_members(self, members: Sequence[Iterable[Any]]) -> None:
+        types = list(map(type, chain.from_iterable(members)))
+        if types and types[0] in _ORDERED and types.count(types[0]) == len(types):
+            self._put(b"all sorted;")
+            self._rows(list(map(sorted, members)))
+            return
+        ordered = [self._ordered(list(value)) for value in members]
+        self._lengths(list(map(len, ordered)))
+        self._next.append(chain.from_iterable(ordered))
+
+    def _ordered(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The members of a set in an order that does not depend on hashes (C34)."""
+        if _sortable(values):
+            self._put(b"sorted;")
+            return tuple(sorted(values))
+        if self._sets >= MAX_SETS:
+            raise NotATree
+        self._put(b"digests;")
+        return tuple(sorted(self._alone(value) for value in values))
+
+    def _alone(self, value: Any) -> bytes:
+        return TreeWalk(self._shapes, self._key, sets=self._sets + 1).digest(value)
+
+
+class _Codes(dict[type, int]):
+    """Numbers of types, given when they are first asked for."""
+
+    def __init__(self, define: Callable[[type], int]) -> None:
+        super().__init__()
+        self._define = define
+
+    def __missing__(self, cls: type) -> int:
+        # The definition may number other types on its way: reserve nothing before it is done.
+        code = self._define(cls)
+        self[cls] = code
+        return code
+
+
+_NAN = float("nan")
+_MASKS: dict[int, bytes] = {}
+
+
+def _mask(code: int) -> bytes:
+    mask = _MASKS.get(code)
+    if mask is None:
+        mask = _MASKS[code] = bytes(code) + b"\1" + bytes(255 - code)
+    return mask
+
+
+def _sortable(values: Sequence[Any]) -> bool:
+    """Whether Python's own order is total here and tells apart what has to be told apart."""
+    if set(map(type, values)) != {tuple}:
+        return _orderly(values)
+    return len(set(map(len, values))) == 1 and all(map(_orderly, zip(*values, strict=True)))
+
+
+def _orderly(column: Sequence[Any]) -> bool:
+    types = set(map(type, column))
+    if types == {float}:
+        return bool(sum(column) == sum(column))
+    return len(types) <= 1 and types <= _ORDERED
+
+
+_ORDERED = {int, str, bytes, bool}
+
+
+def _is_namedtuple(cls: type) -> bool:
+    return (
+        cls.__bases__ == (tuple,)
+        and hasattr(cls, "_fields")
+        and "__reduce__" not in vars(cls)
+        and "__reduce_ex__" not in vars(cls)
+        and "__getstate__" not in vars(cls)
+    )
+
+
+_WRITES: dict[type, _Write] = {
+    type(None): TreeWalk._none,
+    type(...): TreeWalk._none,
+    type(NotImplemented): TreeWalk._none,
+    bool: TreeWalk._bools,
+    int: TreeWalk._ints,
+    float: TreeWalk._floats,
+    str: TreeWalk._texts,
+    bytes: TreeWalk._bytes,
+    list: TreeWalk._rows,
+    tuple: TreeWalk._rows,
+    dict: TreeWalk._dicts,
+    set: TreeWalk._set_members,
+    frozenset: TreeWalk._set_members,
+}
