@@ -182,7 +182,7 @@ def _with_stale(steps: Iterator[StepSeen], moment: Moment) -> list[StepSeen]:
     changed = {step.name for step in listed if diverged(step, moment)}
     holds = {step.name: step.record for step in listed if step.record is not None}
     history = {step.name: step.history for step in listed}
-    reasons = stale_reasons([step.name for step in listed], holds, history, changed=changed)
+    reasons = stale_reasons(holds, history, changed=changed)
     return [replace(step, stale=reasons.get(step.name) or _rejected(step)) for step in listed]
 
 

@@ -1,67 +1,71 @@
 """Which steps would execute because something above them differs (DESIGN 2: stale).
 
-Only what the records prove counts. A step is stale if it read a value that an older record of another step left,
-while the record of that step which holds now left a different one; or if it read the value of a step that would
-itself execute. A value that a plain cell made in between matches no record and proves nothing: whether that step
-is stale is unknown, and unknown is not said to be stale (it is still never replayed without being compared).
+Only what the records prove counts, whatever the order in which cells were run. A value that a step read was made by
+the steps whose records hold just that name and content. The step is stale if none of them holds it any more, or if
+all that do would themselves execute. A value that no record holds (a plain cell made it) proves nothing: whether that
+step is stale is unknown, and unknown is not said to be stale. It is still never replayed without being compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence, Set
 
 from keel_notebook.core.decide import same
-from keel_notebook.core.model import Digest, Entry
+from keel_notebook.core.model import Digest, Entry, Input
 
-
-@dataclass(slots=True)
-class _Makers:
-    """Who last wrote each name, going through the notebook from the top; and everything each step ever left."""
-
-    last: dict[str, str] = field(default_factory=dict)
-    ever: dict[str, set[tuple[str, Digest]]] = field(default_factory=dict)
+Makers = Mapping[tuple[str, Digest], Collection[str]]
+"""Name and content to the steps that ever left it."""
 
 
 def stale_reasons(
-    order: Sequence[str],
-    holds: Mapping[str, Entry],
-    history: Mapping[str, Sequence[Entry]],
-    *,
-    changed: Collection[str],
+    holds: Mapping[str, Entry], history: Mapping[str, Sequence[Entry]], *, changed: Set[str]
 ) -> dict[str, str]:
     """Why each stale step is stale, as a clause: ``"reads df, which load changed since"``.
 
     Args:
-        order: step names from the top of the notebook to its end.
         holds: the record of each step that holds now.
         history: every record of each step.
         changed: steps that would execute for a reason of their own (edited, refused as diverged).
     """
-    makers = _Makers()
-    for step, records in history.items():
-        makers.ever[step] = {(w.name, w.digest) for record in records for w in record.writes if w.digest is not None}
+    makers = _makers(history)
+    readers: dict[str, dict[str, None]] = {}
+    for step, record in holds.items():
+        for read in record.inputs:
+            for maker in makers.get((read.name, read.digest), ()) if read.digest is not None else ():
+                readers.setdefault(maker, {})[step] = None
     found: dict[str, str] = {}
-    for step in order:
-        record = holds.get(step)
-        if record is None:
-            continue
-        reason = _reason(record, makers, holds, would_execute={*changed, *found})
-        if reason and step not in changed:
+    to_look_at = list(holds)
+    while to_look_at:
+        step = to_look_at.pop(0)
+        executing = changed | found.keys()
+        if step not in executing and (reason := _reason(step, holds[step], makers, holds, executing)):
             found[step] = reason
-        for write in record.writes:
-            makers.last[write.name] = step
+            to_look_at += readers.get(step, ())
     return found
 
 
-def _reason(record: Entry, makers: _Makers, holds: Mapping[str, Entry], *, would_execute: Collection[str]) -> str:
+def _makers(history: Mapping[str, Sequence[Entry]]) -> Makers:
+    makers: dict[tuple[str, Digest], dict[str, None]] = {}
+    for step, records in history.items():
+        for record in records:
+            for write in record.writes:
+                if write.digest is not None:
+                    makers.setdefault((write.name, write.digest), {})[step] = None
+    return makers
+
+
+def _reason(step: str, record: Entry, makers: Makers, holds: Mapping[str, Entry], executing: Collection[str]) -> str:
     for read in record.inputs:
-        maker = makers.last.get(read.name)
-        if maker is None or read.digest is None or (read.name, read.digest) not in makers.ever.get(maker, ()):
+        if read.digest is None:
             continue
-        if maker in would_execute:
-            return f"reads {read.name}, made by {maker}, which differs"
-        now = next((write.digest for write in holds[maker].writes if write.name == read.name), None)
-        if not same(read.digest, now):
-            return f"reads {read.name}, which {maker} changed since"
+        made_by = [maker for maker in makers.get((read.name, read.digest), ()) if maker != step and maker in holds]
+        still = [maker for maker in made_by if _left(holds[maker], read)]
+        if made_by and not still:
+            return f"reads {read.name}, which {made_by[-1]} changed since"
+        if still and all(maker in executing for maker in still):
+            return f"reads {read.name}, made by {still[-1]}, which differs"
     return ""
+
+
+def _left(record: Entry, read: Input) -> bool:
+    return any(write.name == read.name and same(write.digest, read.digest) for write in record.writes)

@@ -265,6 +265,25 @@ def test_stale_goes_down_through_steps_that_would_execute(story):
     assert found["load"][0] == found["other"][0] == "saved"
 
 
+def test_stale_does_not_depend_on_the_order_in_which_cells_were_run(story):
+    story.run()
+    load, fit = story.step("load", writes={"df": "d1"}), story.step("fit", reads={"df": "d1"})
+    story.step("load", writes={"df": "d2"})
+    for order in (["load", "fit"], ["fit", "load"], []):
+        assert states_of(story, order=order) == {"load": "saved", "fit": "stale"}
+    story.entries[:2] = [fit, load]
+    assert states_of(story)["fit"] == "stale"
+
+
+def test_a_value_that_some_step_still_leaves_is_not_stale(story):
+    story.run()
+    story.step("load", writes={"df": "d1"})
+    story.step("copy", writes={"df": "d1"})
+    story.step("fit", reads={"df": "d1"})
+    story.step("load", writes={"df": "d2"})
+    assert states_of(story)["fit"] == "saved"
+
+
 def test_equal_values_of_a_step_that_ran_again_make_nothing_stale(story):
     story.run()
     story.step("load", writes={"df": "d1"})
