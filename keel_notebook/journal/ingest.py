@@ -26,7 +26,7 @@ from keel_notebook.journal.damage import WAITING, set_aside
 from keel_notebook.journal.flows import known_flows
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.heads import Index
-from keel_notebook.journal.publish import publish
+from keel_notebook.journal.publish import clear_away, publish_heads
 from keel_notebook.journal.record import NewerRecordError, RecordFile
 from keel_notebook.journal.spawn import Exit
 from keel_notebook.journal.takein import TakeIn, written_of
@@ -56,6 +56,10 @@ def ingest(place: Folder, *, wait_s: float) -> None:
             if opening.why(error) is not opening.Why.DAMAGED:
                 raise
             _renew(place, index, error)
+        except opening.HeldError:
+            if _heads_lost(place, index):
+                _rebuild_heads(place, index)  # whoever attaches must not wait for a viewer to be closed
+            raise
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{place.damaged}/{WAITING}")
 
@@ -82,7 +86,8 @@ def answer(place: Folder, ask: Callable[[RecordFile], bytes], *, wait_s: float) 
 
 def _take_and_publish(place: Folder, index: Index | None, saved: list[wire.Stored] | None = None) -> None:
     with _taking(place, index, saved) as taken:
-        publish(place, taken, generation=taken.generation, totals=taken.totals)
+        publish_heads(place, taken, generation=taken.generation, totals=taken.totals, resumable=True)
+        clear_away(place, taken)
 
 
 @contextlib.contextmanager
@@ -96,6 +101,22 @@ def _taking(place: Folder, index: Index | None, saved: list[wire.Stored] | None)
     try:
         yield taken  # the record file is checkpointed and closed: what it holds may be deleted elsewhere
     finally:
+        taken.close()
+
+
+def _heads_lost(place: Folder, index: Index | None) -> bool:
+    return index is None or not all(os.path.exists(place.head(flow)) for flow in index.flows)
+
+
+def _rebuild_heads(place: Folder, index: Index | None) -> None:
+    with opening.local_copy(place) as copy:
+        record = RecordFile(copy)
+        taken = TakeIn(place, record, index)
+        taken.run()
+        totals = record.totals(log.flow for log in taken.changed())
+        generation = record.generation()
+        record.close(checkpoint=False)
+        publish_heads(place, taken, generation=generation, totals=totals, resumable=False)
         taken.close()
 
 
@@ -132,11 +153,13 @@ def _select(sql: str) -> Callable[[RecordFile], bytes]:
     def ask(record: RecordFile) -> bytes:
         try:
             columns, rows = record.select(sql)
-        except (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.InvalidInputException) as error:
+        except (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException) as error:
             raise QuestionError(str(error).split("\n")[0]) from error
         except duckdb.DataError as error:
             # Its words may hold a value of the journal, which no message of keel ever does.
             raise QuestionError(f"a value does not fit ({type(error).__name__})") from error
+        if not columns:
+            raise QuestionError("there is no SELECT")
         return wire.pack({"columns": columns, "rows": [[_sendable(value) for value in row] for row in rows]})
 
     return ask

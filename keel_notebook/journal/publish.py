@@ -26,28 +26,45 @@ from keel_notebook.journal.wholefiles import create_whole, replace_whole
 _RUNS_KEPT = 200
 
 
-def publish(place: Folder, taken: TakeIn, *, generation: int, totals: dict[FlowId, int]) -> None:
-    """Write heads and index, then delete what they replace. The record file is closed by now. Raises OSError."""
+def publish_heads(place: Folder, taken: TakeIn, *, generation: int, totals: dict[FlowId, int], resumable: bool) -> None:
+    """Write the heads that changed, then the index. Raises OSError.
+
+    ``resumable``: the record file holds what the heads do, and is checkpointed and closed. Otherwise the next
+    ingest has to read every segment from its beginning.
+    """
     os.makedirs(place.heads, mode=0o700, exist_ok=True)
     before = taken.index or Index()
-    resumes = _resumes(taken)
+    resumes = _resumes(taken) if resumable else {}
     lines = dict(before.flows)
     for log in taken.changed():
         head = _head(log, totals.get(log.flow, len(log)), resumes)
         replace_whole(place.head(log.flow), heads.encode_head(head))
         lines[log.flow] = FlowLine(len(head.entries), head.total, log.newest, tuple(sorted(head.runs)))
-    done = [run for run, segment in taken.segments.items() if _finished(segment)]
-    newest = max(taken.segments, default=0)
-    staying = {run: resume for run, resume in resumes.items() if run not in done or run == newest}
-    index = Index(generation, taken.top, lines, staying)
+    index = Index(generation, taken.top, lines, {run: at for run, at in resumes.items() if run not in _leaving(taken)})
     if index != before or taken.index is None:
         replace_whole(place.index, heads.encode_index(index))
+
+
+def clear_away(place: Folder, taken: TakeIn) -> None:
+    """Delete what heads and record file hold now, and set damage aside. Raises OSError."""
     for run, segment in taken.segments.items():
         for fault in segment.cursor.faults:
             note(place, said(run, fault))
-    for run in done:
-        _remove(place, run, taken.segments[run], newest=run == newest)
+        if segment.cursor.faults and _finished(segment):
+            set_aside(place, [place.segment(run), place.side(run)], f"The segment of run {run} was damaged.")
+            if run not in _leaving(taken):
+                create_whole(place.segment(run), b"")
+    for run in _leaving(taken):
+        for path in (place.segment(run), place.side(run)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
     _sweep(place, taken)
+
+
+def _leaving(taken: TakeIn) -> set[int]:
+    # The highest number stays as a file, so that it is never given out again even if the index is lost.
+    newest = max(taken.segments, default=0)
+    return {run for run, segment in taken.segments.items() if _finished(segment) and run != newest}
 
 
 def _resumes(taken: TakeIn) -> dict[int, Resume]:
@@ -72,19 +89,6 @@ def _head(log: FlowLog, total: int, resumes: dict[int, Resume]) -> Head:
 def _finished(segment: Taken) -> bool:
     # Nobody can write to it any more. Where that cannot be told, its own last frame may say so.
     return segment.life is Life.GONE or (segment.life is Life.UNKNOWN and segment.cursor.ended)
-
-
-def _remove(place: Folder, run: int, segment: Taken, *, newest: bool) -> None:
-    # The highest number stays as a file, so that it is never given out again even if the index is lost.
-    paths = [place.segment(run), place.side(run)]
-    if segment.cursor.faults:
-        set_aside(place, paths, f"The segment of run {run} was damaged.")
-        if newest:
-            create_whole(place.segment(run), b"")
-    elif not newest:
-        for path in paths:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
 
 
 def _sweep(place: Folder, taken: TakeIn) -> None:

@@ -116,7 +116,8 @@ class JournalReader:
         spawn.ingest_now(self._place.path, _HEAL_S)
 
     def _index(self) -> Index:
-        for _ in range(2):
+        refusal: JournalUnreachableError | None = None
+        for healed in (False, True):
             try:
                 return heads.read_index(self._place.index)
             except FileNotFoundError:
@@ -124,8 +125,13 @@ class JournalReader:
                     return Index()
             except heads.Unreadable:
                 pass
-            self._heal()
-        raise JournalUnreachableError(journal=self._place.path, detail="the index of its heads cannot be rebuilt")
+            if not healed:
+                try:
+                    self._heal()
+                except JournalUnreachableError as found:
+                    refusal = found  # it may have rebuilt the heads all the same
+        detail = "the index of its heads cannot be rebuilt"
+        raise refusal or JournalUnreachableError(journal=self._place.path, detail=detail)
 
     def _in_segments(self, index: Index) -> list[tuple[FlowId, int, int]]:
         # Flow, newest stamp and run of what is in the inbox only.

@@ -139,11 +139,13 @@ class RecordFile:
             self._rows(f"SELECT count(*), bit_xor(hash(t)) FROM {table} t")  # noqa: S608 - names of our own tables
 
     def select(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Columns and rows of one SELECT. Nothing outside of this file can be reached from it."""
+        """Columns and rows of one SELECT, none for an empty text. Nothing outside of this file can be reached."""
         self._con.execute("SET enable_external_access = false")
         self._con.execute("SET lock_configuration = true")
         found = self._con.execute(sql)
-        return [column[0] for column in found.description or ()], found.fetchall()
+        if found is None or found.description is None:
+            return [], []
+        return [column[0] for column in found.description], found.fetchall()
 
     def close(self, *, checkpoint: bool) -> None:
         """Close; with ``checkpoint`` nothing is left beside the file."""

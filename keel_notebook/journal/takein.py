@@ -62,6 +62,10 @@ class TakeIn:
         elif self.record.generation() < self.index.generation:
             note(self.place, "The record file was older than the heads; what it lacked was put back from them.")
             self._merge_everything(self.index)
+        else:
+            for flow in self.index.flows:
+                if not os.path.exists(self.place.head(flow)):
+                    self._log(flow)
         self.top = max([self.top, 0 if self.index is None else self.index.top, *runs])
         for run in runs:
             self._segment(run)

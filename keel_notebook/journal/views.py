@@ -18,7 +18,7 @@ from keel_notebook.core.ports import FlowRecords, RunSeen, Seal
 from keel_notebook.errors import JournalUnreachableError
 from keel_notebook.journal import heads, wire
 from keel_notebook.journal.cursor import Cursor, Resume
-from keel_notebook.journal.damage import note
+from keel_notebook.journal.damage import note, set_aside
 from keel_notebook.journal.flowlog import FlowLog, Written, take_in
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.frames import Fault
@@ -55,6 +55,7 @@ class FlowView:
 
     def attach(self, *, own: int | None) -> None:
         """Read the flow. ``own`` is the run whose entries this kernel adds by itself from now on."""
+        refusal: JournalUnreachableError | None = None
         healed = False
         for _ in range(_TRIES):
             self._forget()
@@ -66,8 +67,11 @@ class FlowView:
             except heads.Unreadable as error:
                 if healed:
                     detail = f"its heads cannot be rebuilt ({error})"
-                    raise JournalUnreachableError(journal=self._place.path, detail=detail) from error
-                self._heal()
+                    raise refusal or JournalUnreachableError(journal=self._place.path, detail=detail) from error
+                try:
+                    self._heal()
+                except JournalUnreachableError as found:
+                    refusal = found  # it may have rebuilt the heads all the same
                 healed = True
                 continue
             if own is not None and own in self._cursors:
@@ -171,12 +175,17 @@ class FlowView:
             return Index()
 
     def _head(self, index: Index) -> Head | None:
+        path = self._place.head(self._flow)
         try:
-            return heads.read_head(self._place.head(self._flow), self._flow)
+            return heads.read_head(path, self._flow)
         except FileNotFoundError:
             if self._flow in index.flows:
                 raise heads.Unreadable("the head is gone") from None
             return None
+        except heads.Unreadable as error:
+            with contextlib.suppress(OSError):  # an ingest rebuilds what is not there
+                set_aside(self._place, [path], f"The head of flow {self._flow} was damaged ({error}).")
+            raise
 
     def _take_head(self, head: Head) -> None:
         self.total = head.total
