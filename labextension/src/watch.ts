@@ -7,7 +7,7 @@
 import { ISessionContext } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
-import { Kernel } from '@jupyterlab/services';
+import { Kernel, KernelMessage } from '@jupyterlab/services';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
@@ -50,7 +50,9 @@ export class NotebookWatch implements IDisposable {
   private signature = '';
   private loadTried = false;
   private timers = new Map<string, ReturnType<typeof setTimeout>>();
-  private connecting = 0;
+  /** Counts the lives of kernels: an attempt to link belongs to one of them. */
+  private life = 0;
+  private linking: { life: number; done: Promise<void> } | null = null;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _fate = new Signal<this, Fate>(this);
   private _isDisposed = false;
@@ -59,6 +61,7 @@ export class NotebookWatch implements IDisposable {
     const context = panel.sessionContext;
     context.statusChanged.connect(this.onStatus, this);
     context.kernelChanged.connect(this.onKernel, this);
+    context.iopubMessage.connect(this.onMessage, this);
     panel.content.modelContentChanged.connect(this.onContent, this);
     NotebookActions.executionScheduled.connect(this.onSent, this);
     NotebookActions.executed.connect(this.onDone, this);
@@ -143,8 +146,22 @@ export class NotebookWatch implements IDisposable {
     return name === null ? [] : [name];
   }
 
+  /** Link to this life of the kernel; who asks while that is under way waits for the same attempt. */
+  private link_(): Promise<void> {
+    if (this.linking?.life !== this.life) {
+      const mine = { life: this.life, done: this.tryLink() };
+      this.linking = mine;
+      void mine.done.finally(() => {
+        if (this.linking === mine) {
+          this.linking = null;
+        }
+      });
+    }
+    return this.linking!.done;
+  }
+
   /** Open the comm and say hello; load keel first where the notebook uses it and the kernel does not have it yet. */
-  private async link_(): Promise<void> {
+  private async tryLink(): Promise<void> {
     const kernel = this.kernel;
     if (this.isDisposed || !usesKeel(this.codeCells().map(cell => cell.model.sharedModel.getSource()))) {
       return this.stand('plain');
@@ -152,7 +169,7 @@ export class NotebookWatch implements IDisposable {
     if (!kernel) {
       return this.stand('no-kernel');
     }
-    const mine = ++this.connecting;
+    const mine = this.life;
     this.stand('connecting');
     this.soon('slow', SLOW_MS, () => this.link === 'connecting' && this.stand('busy'));
     try {
@@ -163,7 +180,7 @@ export class NotebookWatch implements IDisposable {
         await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done;
         hello = await this.hello(kernel);
       }
-      if (mine !== this.connecting || this.isDisposed) {
+      if (mine !== this.life || this.isDisposed) {
         return;
       }
       if (!hello) {
@@ -178,7 +195,7 @@ export class NotebookWatch implements IDisposable {
       await this.ask();
       this._fate.emit('ready');
     } catch {
-      if (mine === this.connecting && !this.isDisposed) {
+      if (mine === this.life && !this.isDisposed) {
         this.stand('gone'); // the kernel went away meanwhile: its next status brings us back
       }
     } finally {
@@ -233,6 +250,7 @@ export class NotebookWatch implements IDisposable {
   }
 
   private cut(): void {
+    this.life += 1;
     this.cutOff = this.runningSteps();
     const shown = this.flow;
     this.sent.length = 0;
@@ -261,9 +279,7 @@ export class NotebookWatch implements IDisposable {
         this._fate.emit('gave-up');
         return;
       case 'idle':
-        if (this.link === 'ready') {
-          this.refresh();
-        } else if (this.link === 'gone' || this.link === 'no-kernel') {
+        if (this.link === 'gone' || this.link === 'no-kernel') {
           this.soon('link', CALM_MS, () => void this.link_());
         }
         return;
@@ -272,7 +288,18 @@ export class NotebookWatch implements IDisposable {
     }
   }
 
+  /** A cell has ended, whoever sent it. Our own questions make the kernel busy and idle, too: they do not count. */
+  private onMessage(_: ISessionContext, message: KernelMessage.IMessage): void {
+    const parent = message.parent_header as { msg_type?: string };
+    if (this.link === 'ready' && parent.msg_type === 'execute_request' && KernelMessage.isStatusMsg(message)) {
+      if (message.content.execution_state === 'idle') {
+        this.refresh();
+      }
+    }
+  }
+
   private onKernel(): void {
+    this.life += 1;
     this.sent.length = 0;
     this.client.disconnect(new MissingError());
     this.loadTried = false;

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,18 @@ class Server:
         command += ["--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True"]
         command += ["--JupyterNotebookApp.expose_app_in_browser=True", "--ServerApp.port_retries=0"]
         self.process = subprocess.Popen(command, env=env, stdout=self.log, stderr=self.log, cwd=self.root)
+        self._answers()
+
+    def _answers(self) -> None:
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while True:
+            try:
+                self.api("api")
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def api(self, path: str, method: str = "GET") -> Any:
         """The answer of the server's REST API."""
@@ -101,14 +114,16 @@ class Book:
         split = re.split(r"^# ---.*$", cells, flags=re.M) if isinstance(cells, str) else cells
         book = nbformat.v4.new_notebook()
         book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        book.cells = [
-            nbformat.v4.new_code_cell(source.strip("\n"), id=f"cell-{at}") for at, source in enumerate(split)
-        ]
+        book.cells = [nbformat.v4.new_code_cell(source.strip("\n"), id=f"cell-{at}") for at, source in enumerate(split)]
         nbformat.write(book, self.path)
 
     def open(self) -> Book:
         """Load the page, and wait until the notebook is drawn and its kernel is idle."""
-        where = f"lab/tree/{self.folder.name}/a.ipynb?reset" if self.app == "lab" else f"notebooks/{self.folder.name}/a.ipynb"
+        where = (
+            f"lab/tree/{self.folder.name}/a.ipynb?reset"
+            if self.app == "lab"
+            else f"notebooks/{self.folder.name}/a.ipynb"
+        )
         self.page.goto(f"{self.server.url}/{where}", wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell .cm-content", timeout=PATIENCE_MS)
         self.page.wait_for_function("() => window.jupyterapp !== undefined", timeout=PATIENCE_MS)
@@ -194,7 +209,8 @@ class Book:
         """What an expression is in the kernel, as ``repr`` says it."""
         return self.page.evaluate(
             "async code => { const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;"
-            " const reply = await kernel.requestExecute({ code: '', silent: true, user_expressions: { it: code } }).done;"
+            " const asked = { code: '', silent: true, user_expressions: { it: code } };"
+            " const reply = await kernel.requestExecute(asked).done;"
             " const it = reply.content.user_expressions.it; return it.data ? it.data['text/plain'] : it.ename; }",
             expression,
         )

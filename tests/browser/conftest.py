@@ -1,5 +1,6 @@
 """One server and one browser for all browser tests; a fresh page and a fresh notebook for each."""
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.browser.app import CHROMIUM, FLAGS, Book, Server
 
+_numbers = itertools.count(1)
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 
 
@@ -50,7 +52,8 @@ def notebook(server, page, request):
     """``notebook(cells, app="lab")``: written, opened, its kernel idle."""
 
     def opened(cells, *, app="lab"):
-        return Book(server, page, _name(request), cells, app=app).open()
+        folder = f"n{next(_numbers)}"
+        return Book(server, page, folder, cells, app=app).open()
 
     yield opened
     server.end_kernels()

@@ -41,7 +41,7 @@ export function detailsOf(details: Details, offer: Offer): HTMLElement {
     ...details.notes.map(note => h('p', { class: 'keel-note' }, note)),
     details.format_only && h('p', { class: 'keel-note' }, 'Only formatting, comments or the step line differ: the code is the same.'),
     heading(differs ? 'Code' : 'Code, the same on both sides'),
-    codeTable(code),
+    differs ? codeTable(code) : h('pre', { class: 'keel-code', tabindex: 0 }, details.current_source),
     details.inputs.length > 0 && heading('Inputs'),
     details.inputs.length > 0 && inputTable(details.inputs),
     outputs(details),
@@ -106,7 +106,7 @@ function inputTable(inputs: readonly InputPair[]): HTMLElement {
         { class: pair.same === false ? 'keel-line-changed' : '' },
         h('th', { scope: 'row' }, pair.name),
         h('td', { class: 'keel-recorded' }, pair.recorded || '—'),
-        h('td', { class: 'keel-current' }, pair.current || '—'),
+        h('td', { class: 'keel-current' }, pair.same && pair.recorded === pair.current ? 'same' : pair.current || '—'),
         h('td', {}, said.filter(Boolean).join(', '))
       )
     );
@@ -119,6 +119,10 @@ function outputs(details: Details): HTMLElement | null {
   if (details.recorded_outputs.length === 0 && details.current_outputs.length === 0) {
     return null;
   }
+  if (same(details.recorded_outputs, details.current_outputs)) {
+    const shown = details.current_outputs.map(output);
+    return h('div', { class: 'keel-outputs-same' }, heading('Output, the same on both sides'), ...shown);
+  }
   const half = (word: string, name: string, shown: readonly Output[]): HTMLElement =>
     h('div', { class: name }, heading(word), ...(shown.length > 0 ? shown.map(output) : [h('p', { class: 'keel-note' }, 'nothing')]));
   return h(
@@ -127,6 +131,10 @@ function outputs(details: Details): HTMLElement | null {
     half('Recorded output', 'keel-recorded', details.recorded_outputs),
     half('Current output', 'keel-current', details.current_outputs)
   );
+}
+
+function same(recorded: readonly Output[], current: readonly Output[]): boolean {
+  return JSON.stringify(recorded) === JSON.stringify(current);
 }
 
 function output(one: Output): HTMLElement {

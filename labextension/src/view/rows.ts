@@ -1,7 +1,7 @@
 /** One row of the lineage: gutter, step, recorded side, current side. */
 
 import { h, icon, shape } from './dom';
-import { LaneRow, MOST_LANES } from './lanes';
+import { LaneRow } from './lanes';
 import { Step } from './model';
 import { LOOKS, fullText, gained } from './states';
 import { clock, duration, size } from './words';
@@ -12,6 +12,8 @@ const LANE = 7;
 export interface RowAt {
   step: Step;
   lane: LaneRow;
+  /** Lanes that the gutter has room for. */
+  lanes: number;
   /** Position in the list that is shown, from 0. */
   index: number;
   selected: boolean;
@@ -38,7 +40,7 @@ export function row(at: RowAt): HTMLDivElement {
       tabindex: at.focusable ? 0 : -1,
       title: fullText(step, at.now)
     },
-    h('span', { class: 'keel-gutter', 'aria-hidden': 'true' }, gutter(at.lane, look.tone)),
+    h('span', { class: 'keel-gutter', 'aria-hidden': 'true' }, gutter(at.lane, at.lanes, look.tone)),
     h(
       'span',
       { role: 'rowheader', class: 'keel-name' },
@@ -70,10 +72,15 @@ function current(step: Step): string {
   return step.state;
 }
 
-function gutter(lane: LaneRow, tone: string): SVGElement {
-  const x = (number: number): number => 5 + number * LANE;
+/** Width of a gutter with this many lanes, in pixels. */
+export function gutterWidth(lanes: number): number {
+  return 10 + Math.max(1, lanes) * LANE;
+}
+
+function gutter(lane: LaneRow, lanes: number, tone: string): SVGElement {
+  const x = (number: number): number => 8 + number * LANE;
   const middle = ROW / 2;
-  const width = 10 + (MOST_LANES - 1) * LANE;
+  const width = gutterWidth(lanes);
   const svg = shape('svg', { width, height: ROW, viewBox: `0 0 ${width} ${ROW}` });
   const line = (d: string): void => svg.append(shape('path', { d, class: 'keel-lane' }));
   lane.through.forEach(number => line(`M${x(number)} 0V${ROW}`));

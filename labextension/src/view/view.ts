@@ -8,7 +8,7 @@ import { detailsOf, offered } from './details';
 import { h } from './dom';
 import { LaneRow, lanes } from './lanes';
 import { Flow, Step, headline, isDifferent } from './model';
-import { ROW, row } from './rows';
+import { ROW, gutterWidth, row } from './rows';
 import { Action, Source } from './source';
 import { scrolledTo, visible } from './window';
 
@@ -28,6 +28,7 @@ export class LineageView {
   private flow: Flow | null = null;
   private shown: Step[] = [];
   private laneOf = new Map<string, LaneRow>();
+  private lanes = 1;
   private selected: string | null = null;
   private opened: string | null = null;
   private filterTouched = false;
@@ -134,6 +135,9 @@ export class LineageView {
   private refill(): void {
     const steps = this.flow?.steps ?? [];
     this.shown = this.only.checked ? steps.filter(isDifferent) : steps;
+    const used = this.only.checked ? [] : [...this.laneOf.values()].flatMap(one => [one.at, ...one.through, ...one.from]);
+    this.lanes = 1 + Math.max(0, ...used.slice(0, 20_000));
+    this.grid.style.setProperty('--keel-gutter', `${gutterWidth(this.lanes)}px`);
     if (!this.shown.some(step => step.name === this.selected)) {
       this.selected = this.shown[0]?.name ?? null;
     }
@@ -173,7 +177,7 @@ export class LineageView {
     const picked = step.name === this.selected;
     const lane = this.only.checked ? LONE : (this.laneOf.get(step.name) ?? LONE);
     const now = this.flow?.now ?? 0;
-    return row({ step, lane, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now });
+    return row({ step, lane, lanes: this.lanes, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now });
   }
 
   private focused(): HTMLElement | null {
