@@ -22,7 +22,8 @@ from keel_notebook.core.effects import OnAmbiguous
 from keel_notebook.core.model import Effect
 from keel_notebook.core.options import duration_s
 from keel_notebook.engine import invoke, loops, parallel, scope, values, waits
-from keel_notebook.engine.calls import CallOptions, Calls
+from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions
+from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.errors import SettingsError
 
@@ -59,14 +60,9 @@ def _calls() -> Calls | None:
     return None if host is None else host.calls()
 
 
-def _options(  # noqa: PLR0913 - the parameters of keel.call
-    key: Any,
-    effect: str,
-    on_ambiguous: str,
-    retries: int,
-    timeout: str | float | None,
-    on_error: str,
-    trust_key: bool,  # noqa: FBT001
+@functools.lru_cache(maxsize=256)
+def _options(  # noqa: PLR0913 - the options of keel.call
+    effect: str, on_ambiguous: str, retries: int, timeout: str | float | None, on_error: str, *, trust_key: bool
 ) -> CallOptions:
     try:
         seconds = duration_s(timeout) if isinstance(timeout, str) else timeout
@@ -77,9 +73,7 @@ def _options(  # noqa: PLR0913 - the parameters of keel.call
         raise SettingsError(where="keel.call", detail='on_error is "raise" or "keep"')
     if retries < 0:
         raise SettingsError(where="keel.call", detail="retries is 0 or more")
-    if trust_key and key is None:
-        raise SettingsError(where="keel.call", detail="trust_key vouches for a key: give one")
-    return CallOptions(key, word, doubt, retries, seconds, on_error, trust_key)
+    return CallOptions(word, doubt, retries, seconds, on_error, trust_key)
 
 
 def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
@@ -112,12 +106,12 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
         trust_key: the key alone finds the record, whatever function and arguments are now.
         **kwargs: its keyword arguments.
     """
-    options = _options(key, effect, on_ambiguous, retries, timeout, on_error, trust_key)
+    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=trust_key)
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls()
     if calls is None:
         return fn(*args, **kwargs)
-    return invoke.run(calls, calls.claim(fn, args, kwargs, options))
+    return invoke.run(calls, calls.claim(fn, args, kwargs, options, key))
 
 
 def defer(  # noqa: PLR0913 - the options of keel.call
@@ -134,12 +128,12 @@ def defer(  # noqa: PLR0913 - the options of keel.call
     **kwargs: Any,
 ) -> Deferred:
     """A call for ``keel.gather``: its place is given now, it runs when it is awaited (Z2)."""
-    options = _options(key, effect, on_ambiguous, retries, timeout, on_error, trust_key)
+    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=trust_key)
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls()
     if calls is None:
         return parallel.Deferred(lambda: _plainly(fn, args, kwargs), getattr(fn, "__name__", "call"))
-    return parallel.defer(calls, calls.claim(fn, args, kwargs, options))
+    return parallel.defer(calls, calls.claim(fn, args, kwargs, options, key))
 
 
 async def _plainly(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -165,7 +159,7 @@ def durable(fn: Callable[P, R]) -> Callable[P, R]:
         calls = _calls()
         if calls is None:
             return fn(*args, **kwargs)
-        result: R = invoke.run(calls, calls.claim(fn, args, kwargs, CallOptions()))
+        result: R = invoke.run(calls, calls.claim(fn, args, kwargs, PLAIN_OPTIONS))
         return result
 
     journaled.__keel_function__ = fn  # type: ignore[attr-defined]
@@ -192,8 +186,7 @@ def map(  # noqa: A001, PLR0913 - pinned by DESIGN 3.2
     by default; ``executor`` is any ``concurrent.futures.Executor`` (processes, Dask, …). ``key`` is a function of
     the item, or one key for each.
     """
-    options = _options(None, "idempotent", "fail", retries, timeout, on_error, trust_key=False)
-    options = CallOptions(None, options.effect, options.on_ambiguous, retries, options.timeout_s, on_error, trust_key)
+    options = _options("idempotent", "fail", retries, timeout, on_error, trust_key=trust_key)
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls()
     if calls is None:

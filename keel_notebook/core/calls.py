@@ -28,8 +28,7 @@ class Place(NamedTuple):
     occurrence: int
 
 
-@dataclass(frozen=True, slots=True)
-class CallNow:
+class CallNow(NamedTuple):
     """A call as it stands now."""
 
     place: Place
@@ -64,7 +63,11 @@ def decide_call(
         mode: KEEL_MODE.
         untrusted: records that the owner's key did not seal (E050).
     """
-    valid = next((entry for entry in candidates if holds(entry, now)), None)
+    valid = None
+    for entry in candidates:
+        if holds(entry, now):
+            valid = entry
+            break
     if valid is not None and valid.entry in untrusted:
         return Refuse("E050", "its record was written by somebody else")
     if now.effect is Effect.IDEMPOTENT:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any, NewType
 
 from keel_notebook.core.words import Effect, Kind, Status
@@ -172,13 +171,8 @@ class Entry:
 
     def to_map(self) -> dict[str, Any]:
         """The entry as a MessagePack-able map, without the fields that hold their default."""
-        # One C call for all fields, and a look at the value only where it is not the default object itself:
-        # this runs in every durable call (DESIGN 10).
-        out: dict[str, Any] = {"schema": SCHEMA}
-        for name, value, default in zip(_NAMES, _all_fields(self), _DEFAULT_VALUES, strict=True):
-            if value is not default and (default is MISSING or value != default):
-                out[name] = _wire(value)
-        return out
+        wire: dict[str, Any] = _to_map(self)
+        return wire
 
     @classmethod
     def from_map(cls, wire: Mapping[str, Any]) -> Entry:
@@ -207,6 +201,8 @@ def _wire(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is float or value is None:
         return value
+    if kind is Kind or kind is Status or kind is Effect:
+        return value._value_
     match value:
         case StrEnum():
             return str(value)
@@ -247,7 +243,32 @@ _READERS: dict[str, Any] = {
     "payload": _payload,
     "error": lambda w: None if w is None else Problem(*w),
 }
-_NAMES = tuple(f.name for f in fields(Entry))
-_KNOWN = frozenset(_NAMES)
-_DEFAULT_VALUES: tuple[Any, ...] = tuple({} if f.name == "ambient" else f.default for f in fields(Entry))
-_all_fields = attrgetter(*_NAMES)
+_KNOWN = frozenset(f.name for f in fields(Entry))
+
+
+def _written_out() -> tuple[Any, Any]:
+    """``Entry.__init__`` and ``to_map`` written out field by field: every durable call pays for both (DESIGN 10).
+
+    A frozen dataclass sets its fields one by one by name, which takes twice as long as the setters of its slots.
+    """
+    known: dict[str, Any] = {"SCHEMA": SCHEMA, "_wire": _wire}
+    head, init, out, rest = ["self"], [], ['"schema": SCHEMA'], []
+    for f in fields(Entry):
+        known["set_" + f.name] = getattr(Entry, f.name).__set__
+        init.append(f" set_{f.name}(self, {f.name})")
+        if f.default is MISSING and f.default_factory is MISSING:
+            head.append(f.name)
+            out.append(f'"{f.name}": _wire(self.{f.name})')
+            continue
+        known["no_" + f.name] = default = {} if f.default is MISSING else f.default
+        head.append(f"{f.name}=no_{f.name}")
+        if default == {}:
+            init[-1] = f" set_{f.name}(self, {{}} if {f.name} is no_{f.name} else {f.name})"
+        rest += [f" v = self.{f.name}", f" if v is not no_{f.name} and v != no_{f.name}: out['{f.name}'] = _wire(v)"]
+    init.insert(0, f"def init({', '.join(head)}):")
+    rest = ["def to_map(self):", f" out = {{{', '.join(out)}}}", *rest, " return out"]
+    exec("\n".join(init + rest), known)  # noqa: S102 - the text above, from the fields above
+    return known["init"], known["to_map"]
+
+
+Entry.__init__, _to_map = _written_out()  # type: ignore[method-assign]

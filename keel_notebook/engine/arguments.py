@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -18,12 +18,11 @@ from keel_notebook.engine.prints import Prints
 _pack = msgpack.Packer(autoreset=True, strict_types=True, unicode_errors="surrogatepass").pack
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(NamedTuple):
     """What the arguments of a call come to."""
 
     digest: Digest | None
-    mutable: Mapping[str, tuple[Any, Digest | None]] = field(default_factory=dict)
+    mutable: Mapping[str, tuple[Any, Digest | None]] = MappingProxyType({})
     """Arguments that could be changed in place, by ``"0"`` or name, with the digest of each."""
     unknown: str = ""
     """Why there is no digest, for people."""

@@ -8,161 +8,57 @@ which is what an entry ``running`` would say too. A guarded call writes its inte
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, assert_never
+from dataclasses import replace
+from typing import Any, assert_never
 
 from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
-from keel_notebook.core.effects import Assume, Fire, OnAmbiguous, audit_text, idempotency_key
-from keel_notebook.core.model import Effect, Entry, FlowId, Input, Kind, NotStored, Payload, Problem, Status, entry_id
-from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, Journal
+from keel_notebook.core.effects import Assume, Fire, idempotency_key
+from keel_notebook.core.model import Effect, Entry, Input, Kind, Payload, Problem, Status, entry_id
 from keel_notebook.engine import callvalues, plain, scope
-from keel_notebook.engine.arguments import ArgumentDigests, Arguments
-from keel_notebook.engine.changes import Changes, Watched
+from keel_notebook.engine.arguments import ArgumentDigests
+from keel_notebook.engine.callparts import CallOptions, CallParts, Claim, Given, Going
+from keel_notebook.engine.changes import Changes
+from keel_notebook.engine.effects import Effects
 from keel_notebook.engine.prints import Prints
 from keel_notebook.engine.scope import StepScope
-from keel_notebook.errors import (
-    AmbiguousError,
-    CannotStoreError,
-    DivergenceError,
-    KeelError,
-    SettingsError,
-    UntrustedError,
-)
-
-
-class Held(Protocol):
-    """The lease that guarded calls need."""
-
-    def take(self) -> None:
-        """Have it, or raise LeaseError (E030)."""
-
-    def give_back(self) -> None:
-        """Not needed any more by this call."""
-
-    def check(self) -> None:
-        """Raise LeaseError (E030) if it was lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallParts:
-    """What durable calls work with."""
-
-    journal: Journal
-    codec: Codec
-    digester: Digester
-    definitions: Definitions
-    clock: Clock
-    namespace: dict[str, Any]
-    """The notebook's names."""
-    flow: FlowId
-    flow_key: str = ""
-    guard: Held | None = None
-    """None: guarded calls are refused, because nobody told which notebook this is."""
-    ambient: Ambient | None = None
-    """For ``keel.loop``: random state goes on where it was."""
-    sleep: Callable[[float], None] = lambda _: None
-    chance: Callable[[], float] = lambda: 0.5
-    """Numbers from 0 to 1, for jitter."""
-    entropy: Callable[[int], bytes] = bytes
-    mode: Mode = Mode.LIVE
-    say: Callable[[str], None] = lambda _: None
-    lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
-
-
-@dataclass(frozen=True, slots=True)
-class CallOptions:
-    """How one call is made. The defaults are those of DESIGN 3.2."""
-
-    key: Any = None
-    effect: Effect = Effect.IDEMPOTENT
-    on_ambiguous: OnAmbiguous = OnAmbiguous.FAIL
-    retries: int = 0
-    timeout_s: float | None = None
-    on_error: str = "raise"
-    trust_key: bool = False
-
-
-PLAIN_OPTIONS = CallOptions()
-
-
-@dataclass(slots=True)
-class Claim:
-    """A call that was made: its place is taken, nothing has run."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    options: CallOptions
-    scope: StepScope
-    place: c.Place
-    arguments: Arguments
-    seq: int
-    idempotency_key: str = ""
-
-    @property
-    def path(self) -> str:
-        """Where calls that this call's function makes are placed."""
-        return f"{self.place.call}[{self.place.key}#{self.place.occurrence}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The call need not run: this is its value."""
-
-    value: Any
-    awaited: bool = False
-
-
-@dataclass(slots=True)
-class Going:
-    """The call is to run now."""
-
-    claim: Claim
-    now: c.CallNow
-    watched: Watched | None
-    entry: Entry | None
-    """The intent of a guarded call."""
-    started: float
-    began: float
-    attempts: int = 1
-    durable: bool = True
-    awaited: bool = False
-    unreplayable: tuple[NotStored, ...] = ()
+from keel_notebook.errors import CannotStoreError, KeelError, UntrustedError
 
 
 class Calls:
-    """Carries out the durable calls of one kernel on one flow."""
+    """Carries out the durable calls of one kernel on one flow. Any thread: every method takes the parts' lock."""
 
     def __init__(self, parts: CallParts) -> None:
         self.parts = parts
         self.prints = Prints(digester=parts.digester, definitions=parts.definitions, namespace=parts.namespace)
         self._arguments = ArgumentDigests(digester=parts.digester, prints=self.prints, salt=parts.journal.salt)
         self._changes = Changes(self._arguments)
+        self._effects = Effects(self)
         self._undurable = False
-        self._run = parts.journal.run
+        # Under the lock that we share with it, a shared journal needs no lock of its own: twice is slow.
+        same_lock = getattr(parts.journal, "lock", None) is parts.lock
+        self.journal: Any = parts.journal.inner if same_lock else parts.journal  # type: ignore[attr-defined]
+        self.run: int = parts.journal.run
 
     # ---- one call
 
-    def claim(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], options: CallOptions
-    ) -> Claim:
+    def claim(  # noqa: PLR0913 - what a call is made of
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], options: CallOptions,
+        key: Any = None,
+    ) -> Claim:  # fmt: skip
         """Take the place of a call: at its very entry, so that order is the order of calling (K4, Z1, Z2)."""
-        parts = self.parts
-        with parts.lock:
-            here = self._scope()
+        with self.parts.lock:
+            here = self.scope()
             arguments = self._arguments.of(args, kwargs)
             name = getattr(function, "__name__", None) or type(function).__name__
             outer = scope.inside()
             if outer is not None:
                 name = f"{outer.path}/{name}"
-            key = options.key
             text = (arguments.digest or "?")[:16] if key is None else str(key)
+            seq = self.journal.next_seq()
             return Claim(
-                function, args, kwargs, options, here, here.place(name, text), arguments, parts.journal.next_seq()
+                function, args, kwargs, options, key is not None, here, here.place(name, text), arguments, seq
             )
 
     def begin(self, claim: Claim) -> Given | Going:
@@ -172,50 +68,69 @@ class Calls:
         and what the journal raises where a guarded call cannot be recorded.
         """
         with self.parts.lock:
-            now, records = self._now(claim), self._records(claim.scope)
+            now, here = self._now(claim), claim.scope
             decision: c.CallDecision
-            if records is None:
-                decision = self._unread(claim, now)
+            found = here.records or self._read(here)
+            if found is None:
+                decision = self._unread(now)
             else:
-                found, untrusted = records
-                decision = c.decide_call(now, found.candidates(now), mode=self.parts.mode, untrusted=untrusted)
+                decision = c.decide_call(
+                    now, found.candidates(now), mode=self.parts.mode, untrusted=here.untrusted
+                )
             match decision:
+                case Execute(attempt, _):
+                    return self.go(claim, now, attempt)
                 case Replay(entry, why):
                     return self._replay(claim, now, entry, why)
-                case Execute(attempt, _):
-                    return self._go(claim, now, attempt)
                 case Fire():
-                    return self._fire(claim, now, decision)
+                    return self._effects.fire(claim, now, decision)
                 case Assume(entry, first, _):
-                    if first:
-                        self._audit(claim, entry, Status.SKIPPED)
-                    return Given(None)
+                    return self._effects.assume(claim, entry, first=first)
                 case Refuse(code, why):
-                    raise self._refusal(claim, code, why)
+                    raise self._effects.refusal(claim, now, code, why)
                 case _:
                     assert_never(decision)
 
     def finish(self, going: Going, value: Any) -> Any:
         """Record the result, then release it (K9). Returns the value; raises CannotStoreError (E020)."""
         with self.parts.lock:
-            return self._finish(going, value)
+            watched = going.watched
+            changed = watched.changed() if watched is not None else None
+            raw = plain.envelope(value) if changed is None else None
+            if raw is not None and going.entry is None and not going.awaited and not going.unreplayable:
+                # One entry, built once: this is the way of nearly every call (DESIGN 10).
+                self.keep(self._entry(going, payload=Payload(self.journal.blob(raw), (), (), len(raw))), going.claim.scope)
+                return value
+            try:
+                if going.entry is not None:
+                    self._effects.still_held()  # O14: who lost the lease records nothing
+                ambient: dict[str, Any] = {"awaited": True} if going.awaited else {}
+                payload, ambient, missing = callvalues.packed(self.parts, value, raw, changed, ambient)
+                missing += going.unreplayable
+                entry = replace(self._entry(going, payload=payload), ambient=ambient, not_stored=missing)
+                self._record(going, entry)
+            finally:
+                self._effects.give_back(going)
+            if missing:
+                self._tell_missing(going, entry, refused=changed is not None and bool(changed.refused))
+            return value
 
-    def fail(self, going: Going, error: BaseException, attempts: int = 1) -> None:
+    def fail(self, going: Going, error: BaseException) -> None:
         """Record that the call failed: for the history; it is never replayed as a success (last table)."""
         with self.parts.lock:
-            self._give_back(going)
+            self._effects.give_back(going)
             if not isinstance(error, Exception):
                 return  # an interrupt: nobody knows how far it came, and an intent stays an intent
-            if going.entry is not None and isinstance(error, TimeoutError | KeelError) and _timed_out(error):
+            if going.entry is not None and getattr(error, "code", "") == "E011":
                 return  # it may still be running: ambiguous, not failed
-            going.attempts = attempts
             code = error.code if isinstance(error, KeelError) else ""
-            entry = replace(self._ended(going), status=Status.FAILED, error=Problem(type(error).__qualname__, code))
-            self._append(going, entry)
+            problem = Problem(type(error).__qualname__, code)
+            self._record(going, replace(self._entry(going, payload=None), status=Status.FAILED, error=problem))
 
     # ---- what a call is
 
-    def _scope(self) -> StepScope:
+    def scope(self) -> StepScope:
+        """The scope of the caller; one without a name where nobody set any."""
         here = scope.current()
         if here is None:
             here = StepScope(step="", identity="", implicit=True)
@@ -224,105 +139,71 @@ class Calls:
 
     def _now(self, claim: Claim) -> c.CallNow:
         options = claim.options
-        found = self.prints.of(claim.function)
-        if found.digest is None and not options.trust_key:
-            self._once(claim, f"{claim.place.call} runs every time: {found.unknown} cannot be compared")
-        elif claim.arguments.unknown and not options.trust_key:
-            self._once(claim, f"{claim.place.call} runs every time: {claim.arguments.unknown} cannot be compared")
+        found = claim.print = self.prints.of(claim.function)
+        if (found.unknown or claim.arguments.unknown) and not options.trust_key:
+            guilty = found.unknown or claim.arguments.unknown
+            self.once(claim.scope, f"{claim.place.call} runs every time: {guilty} cannot be compared")
         if options.effect is not Effect.IDEMPOTENT:
             claim.idempotency_key = self.key_of(claim)
         return c.CallNow(
-            claim.place,
-            found.digest,
-            claim.arguments.digest,
-            claim.idempotency_key,
-            options.effect,
-            options.on_ambiguous,
-            options.trust_key,
-        )
+            claim.place, found.digest, claim.arguments.digest, claim.idempotency_key, options.effect,
+            options.on_ambiguous, options.trust_key,
+        )  # fmt: skip
 
     def key_of(self, claim: Claim) -> str:
         """The idempotency key of a call: equal in every attempt (Z23, K40)."""
+        place, here = claim.place, claim.scope
         return idempotency_key(
-            flow=self.parts.flow,
-            flow_key=self.parts.flow_key,
-            step=claim.scope.step,
-            identity=claim.scope.identity,
-            call=claim.place.call,
-            key=claim.place.key,
-            occurrence=claim.place.occurrence,
-        )
+            flow=self.parts.flow, flow_key=self.parts.flow_key, step=here.step, identity=here.identity,
+            call=place.call, key=place.key, occurrence=place.occurrence,
+        )  # fmt: skip
 
     def step_key(self, here: StepScope) -> str:
         """The idempotency key of the step itself."""
         parts = self.parts
         return idempotency_key(flow=parts.flow, flow_key=parts.flow_key, step=here.step, identity=here.identity)
 
-    def _records(self, here: StepScope) -> tuple[c.StepCalls, frozenset[Any]] | None:
-        if here.records is None:
-            self.prints.forget()
-            try:
-                records = self.parts.journal.records(self.parts.flow)
-            except KeelError as error:
-                self._not_durable(error)
-                return None
-            resumed = here.resumed if here.implicit else None
-            here.records = c.calls_in(records.entries, here.step, resumed=resumed)
-            here.untrusted = records.untrusted
-        return here.records, here.untrusted
+    def _read(self, here: StepScope) -> c.StepCalls | None:
+        self.prints.forget()
+        try:
+            records = self.journal.records(self.parts.flow)
+        except KeelError as error:
+            self._not_durable(error)
+            return None
+        here.records = c.calls_in(records.entries, here.step, resumed=here.resumed if here.implicit else None)
+        here.untrusted = records.untrusted
+        return here.records
 
     def records(self) -> tuple[StepScope, c.StepCalls]:
         """The scope of the caller and what is recorded in it, for value steps, waits and loops."""
         with self.parts.lock:
-            here = self._scope()
-            found = self._records(here)
-            return here, c.StepCalls() if found is None else found[0]
+            here = self.scope()
+            return here, here.records or self._read(here) or c.StepCalls()
 
-    def _unread(self, claim: Claim, now: c.CallNow) -> c.CallDecision:
+    def _unread(self, now: c.CallNow) -> c.CallDecision:
         # K41: unread is not absent. Idempotent calls may run again at no harm; nothing else may.
         if now.effect is Effect.IDEMPOTENT and self.parts.mode is not Mode.REPLAY:
             return Execute(1, "the journal cannot be read")
         return Refuse("E054", "the journal cannot be read")
 
-    # ---- going ahead
-
-    def _go(self, claim: Claim, now: c.CallNow, attempt: int) -> Going:
-        clock = self.parts.clock
-        watched = self._changes.watch(claim, self.prints) if now.code and now.args else None
-        return Going(claim, now, watched, None, clock.now(), clock.monotonic(), attempt)
-
-    def _fire(self, claim: Claim, now: c.CallNow, decision: Fire) -> Going:
-        guard = self.parts.guard
-        if guard is None:
-            detail = f"{now.effect} needs a flow with a name: `%keel flow NAME` first"
-            raise SettingsError(where=f"keel.call {claim.place.call}", detail=detail)
-        guard.take()
-        try:
-            if decision.ambiguous is not None:
-                self._audit(claim, decision.ambiguous, Status.OK)
-            going = self._go(claim, now, decision.attempt)
-            going.entry = replace(self._entry(going), status=Status.INTENT, attempt=decision.attempt)
-            if decision.intent:
-                self.parts.journal.append(going.entry, synced=True)  # Z4: acknowledged before the body
-                self._note(going.entry, claim.scope)
-            # Z21: else the intent that is there stands for this firing too.
-        except BaseException:
-            guard.give_back()
-            raise
-        return going
-
-    def _give_back(self, going: Going) -> None:
-        if going.entry is not None and self.parts.guard is not None:
-            self.parts.guard.give_back()
+    def go(self, claim: Claim, now: c.CallNow, attempt: int) -> Going:
+        """The call runs next: look at what it may change."""
+        clock, found = self.parts.clock, claim.print
+        assert found is not None
+        watched = None
+        if (claim.arguments.mutable or found.changing) and now.code is not None and now.args is not None:
+            watched = self._changes.watch(claim, found)
+        return Going(claim, now, watched, clock.now(), clock.monotonic(), attempts=attempt)
 
     # ---- the record
 
-    def _entry(self, going: Going) -> Entry:
-        claim, now = going.claim, going.now
+    def _entry(self, going: Going, *, payload: Payload | None) -> Entry:
+        claim, now, run = going.claim, going.now, self.run
+        took = self.parts.clock.monotonic() - going.began
         return Entry(
-            entry=entry_id(self._run, claim.seq),
+            entry=entry_id(run, claim.seq) if going.entry is None else going.entry.entry,
             flow=self.parts.flow,
-            run=self._run,
+            run=run,
             seq=claim.seq,
             step=claim.scope.step,
             kind=Kind.CALL,
@@ -335,119 +216,53 @@ class Calls:
             idempotency_key=claim.idempotency_key,
             code=now.code,
             inputs=(Input(c.ARGS, now.args),),
-            started_at=going.started,
-        )
-
-    def _ended(self, going: Going) -> Entry:
-        clock = self.parts.clock
-        took = clock.monotonic() - going.began
-        base = going.entry if going.entry is not None else self._entry(going)
-        return replace(base, attempt=going.attempts, ended_at=going.started + took, took_s=took)
-
-    def _finish(self, going: Going, value: Any) -> Any:
-        changed = going.watched.changed() if going.watched is not None else None
-        guarded = going.entry is not None
-        try:
-            if guarded and self.parts.guard is not None:
-                self.parts.guard.check()  # O14: who lost the lease records nothing
-            ambient: dict[str, Any] = {"awaited": True} if going.awaited else {}
-            raw = plain.envelope(value) if not changed else None
-            entry: Entry
-            if raw is not None and not guarded and not ambient and not going.unreplayable:
-                entry = self._fast(going, raw)
-            else:
-                payload, ambient, missing = callvalues.packed(self.parts, value, raw, changed, ambient)
-                entry = replace(
-                    self._ended(going),
-                    status=Status.OK,
-                    payload=payload,
-                    ambient=ambient,
-                    not_stored=missing + going.unreplayable,
-                )
-            self._append(going, entry)
-        finally:
-            self._give_back(going)
-        self._tell_not_stored(going, entry, refused=changed is not None and bool(changed.refused))
-        return value
-
-    def _fast(self, going: Going, raw: bytes) -> Entry:
-        # One entry, built once: this is the way of nearly every call (DESIGN 10).
-        claim, now, run = going.claim, going.now, self._run
-        took = self.parts.clock.monotonic() - going.began
-        return Entry(
-            entry=entry_id(run, claim.seq),
-            flow=self.parts.flow,
-            run=run,
-            seq=claim.seq,
-            step=claim.scope.step,
-            kind=Kind.CALL,
-            status=Status.OK,
-            occurrence=claim.place.occurrence,
-            call=claim.place.call,
-            key=claim.place.key,
-            attempt=going.attempts,
-            code=now.code,
-            inputs=(Input(c.ARGS, now.args),),
-            payload=Payload(self.parts.journal.blob(raw), (), (), len(raw)),
+            payload=payload,
             started_at=going.started,
             ended_at=going.started + took,
             took_s=took,
         )
 
-    def _append(self, going: Going, entry: Entry) -> None:
-        guarded = going.entry is not None
-        try:
-            self.parts.journal.append(entry, synced=guarded)
-        except KeelError as error:
-            if guarded:
-                name = going.claim.place.call
-                self.parts.say(f"{name} happened and its result is not recorded: {error}")
-                return  # its intent stands: the next run asks a person
-            self._not_durable(error)  # K42
+    def intent_of(self, going: Going) -> Entry:
+        """The entry that says that a guarded call begins."""
+        return replace(self._entry(going, payload=None), status=Status.INTENT, ended_at=None, took_s=None)
+
+    def _record(self, going: Going, entry: Entry) -> None:
+        if going.entry is None:
+            self.keep(entry, going.claim.scope)
             return
-        self._note(entry, going.claim.scope)
+        try:
+            self.journal.append(entry, synced=True)
+        except KeelError as error:
+            # Its intent stands: the next run asks a person.
+            self.parts.say(f"{going.claim.place.call} happened, and that is not recorded: {error}")
+            return
+        self.note(entry, going.claim.scope)
 
-    def _note(self, entry: Entry, here: StepScope) -> None:
-        if here.records is not None:
-            here.records.add(entry)
-
-    def write(self, entry: Entry, here: StepScope, *, synced: bool = False) -> bool:
-        """Append an entry of a value step, a loop or a wait; False (and said once) where that failed (K42)."""
+    def keep(self, entry: Entry, here: StepScope, *, synced: bool = False) -> bool:
+        """Append an entry; False, and said once, where that failed: idempotent work goes on (K42)."""
         with self.parts.lock:
             try:
-                self.parts.journal.append(entry, synced=synced)
+                self.journal.append(entry, synced=synced)
             except KeelError as error:
                 self._not_durable(error)
                 return False
-            self._note(entry, here)
+            self.note(entry, here)
             return True
 
-    def _audit(self, claim: Claim, intent: Entry, status: Status) -> None:
-        journal = self.parts.journal
-        now = self.parts.clock.now()
-        seq = journal.next_seq()
-        word = claim.options.on_ambiguous
-        audit = Entry(
-            entry=entry_id(self._run, seq), flow=self.parts.flow, run=self._run, seq=seq, step=claim.scope.step,
-            kind=Kind.AUDIT, status=Status.OK, call=claim.place.call, key=claim.place.key, effect=intent.effect,
-            ambient=audit_text(intent, word), started_at=now, ended_at=now, why=f"ambiguous: {word}",
-        )  # fmt: skip
-        journal.append(audit, synced=True)  # Z22
-        if status is Status.SKIPPED:
-            assumed = replace(
-                intent, entry=entry_id(self._run, claim.seq), run=self._run, seq=claim.seq, status=Status.SKIPPED,
-                ended_at=now, why="taken as done",
-            )  # fmt: skip
-            journal.append(assumed, synced=True)
-            self._note(assumed, claim.scope)
+    @staticmethod
+    def note(entry: Entry, here: StepScope) -> None:
+        """Let the later calls of the step find an entry."""
+        if here.records is not None:
+            here.records.add(entry)
 
     # ---- replay
 
     def _replay(self, claim: Claim, now: c.CallNow, entry: Entry, why: str) -> Given | Going:
         try:
             value = callvalues.unpacked(self.parts, entry)
-            if recipes := entry.ambient.get("changed"):
-                value = self._changes.put_back(claim, self.prints, recipes, value)
+            if entry.ambient and (recipes := entry.ambient.get("changed")):
+                assert claim.print is not None
+                value = self._changes.put_back(claim, claim.print, recipes, value)
         except UntrustedError:
             raise
         except Exception as error:
@@ -455,35 +270,24 @@ class Calls:
                 raise
             reason = error if isinstance(error, KeelError) else type(error).__name__
             self.parts.say(f"{claim.place.call} {claim.place.key} runs again: its record cannot be read ({reason})")
-            return self._go(claim, now, 1)
-        if why.startswith("it was committed"):
+            return self.go(claim, now, 1)
+        if now.effect is Effect.EXACTLY_ONCE and not c.holds(entry, now):
             self.parts.say(f"{claim.place.call} {claim.place.key} does not fire again: {why}")
-        return Given(value, bool(entry.ambient.get("awaited")))
+        return Given(value, "awaited" in entry.ambient)
 
     # ---- telling
 
-    def _refusal(self, claim: Claim, code: str, why: str) -> KeelError:
-        name = f"{claim.scope.step or 'this cell'}, call {claim.place.call} {claim.place.key}"
-        match code:
-            case "E060":
-                intents = claim.scope.records.candidates(self._now(claim)) if claim.scope.records else ()
-                return AmbiguousError(step=name, run=intents[0].run if intents else "?")
-            case "E050":
-                return UntrustedError(journal="", step=name)
-            case _:
-                return DivergenceError(step=name, detail=why)
-
-    def _tell_not_stored(self, going: Going, entry: Entry, *, refused: bool) -> None:
-        if not entry.not_stored:
-            return
+    def _tell_missing(self, going: Going, entry: Entry, *, refused: bool) -> None:
         first, name = entry.not_stored[0], going.claim.place.call
         if refused:
             raise CannotStoreError(name=first.name, type=first.type, step=name, reason="return it instead")
-        self._once(going.claim, f"{name} will run again: {first.name} ({first.type}) is not stored: {first.reason}")
+        what = f"{first.name} ({first.type})" if first.type else first.name
+        self.once(going.claim.scope, f"{name} will run again: {what} is not stored: {first.reason}")
 
-    def _once(self, claim: Claim, line: str) -> None:
-        if line not in claim.scope.said:
-            claim.scope.said.add(line)
+    def once(self, here: StepScope, line: str) -> None:
+        """Tell a person something, once for each run of the cell."""
+        if line not in here.said:
+            here.said.add(line)
             self.parts.say(line)
 
     def _not_durable(self, error: KeelError) -> None:
@@ -491,6 +295,3 @@ class Calls:
             self._undurable = True
             self.parts.say(f"durable calls run, not durable: {error}")
 
-
-def _timed_out(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or getattr(error, "code", "") == "E011"

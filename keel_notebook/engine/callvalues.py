@@ -10,7 +10,7 @@ from keel_notebook.engine import plain
 from keel_notebook.errors import DamagedError
 
 if TYPE_CHECKING:
-    from keel_notebook.engine.calls import CallParts
+    from keel_notebook.engine.callparts import CallParts
     from keel_notebook.engine.changes import Changed
 
 RESULT, NEW = "result", "new"
@@ -42,7 +42,7 @@ def unpacked(parts: CallParts, entry: Entry) -> Any:
     """
     if entry.payload is None:
         raise DamagedError(what="the result of a call", step=entry.step, detail="there is none")
-    if entry.ambient.get("form") != "graph":
+    if "form" not in entry.ambient:
         return plain.opened(parts.journal.read(entry.payload.head))
     found = parts.codec.unpack(entry.payload, resolve=_nothing_known).names
     return (found[RESULT], found[NEW]) if "changed" in entry.ambient else found[RESULT]

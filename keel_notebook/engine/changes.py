@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from keel_notebook.core.model import Digest, NotStored
 from keel_notebook.engine.arguments import ArgumentDigests
 from keel_notebook.engine.places import NoRecipe, Snapshot, put_back
-from keel_notebook.engine.prints import Part, Prints
+from keel_notebook.engine.prints import Part, Print
 
 if TYPE_CHECKING:
-    from keel_notebook.engine.calls import Claim
+    from keel_notebook.engine.callparts import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,9 @@ class Changes:
     def __init__(self, arguments: ArgumentDigests) -> None:
         self._arguments = arguments
 
-    def watch(self, claim: Claim, prints: Prints) -> Watched | None:
-        """The places that a call may change; None where there is none."""
-        found = prints.of(claim.function)
+    def watch(self, claim: Claim, found: Print) -> Watched:
+        """The places that a call may change."""
         changing = found.changing
-        if not claim.arguments.mutable and not changing:
-            return None
         places: list[_Place] = []
         seen: set[int] = set()
         for name, (value, digest) in claim.arguments.mutable.items():
@@ -102,16 +99,15 @@ class Changes:
     def _one(self, value: Any) -> Digest | None:
         return self._arguments.one(value)[0]
 
-    def put_back(self, claim: Claim, prints: Prints, recipes: dict[str, Any], value: tuple[Any, list[Any]]) -> Any:
+    def put_back(self, claim: Claim, found: Print, recipes: dict[str, Any], value: tuple[Any, list[Any]]) -> Any:
         """Do to the live objects what the recorded call had done, and give its result. Raises NoRecipe."""
         result, new = value
-        parts = prints.of(claim.function).parts
         for where, recipe in recipes.items():
             kind, _, name = where.partition(" ")
             if kind == "arg":
                 put_back(claim.arguments.mutable[name][0], recipe, new)
             else:
-                self._put_part(parts[int(name)], recipe, new)
+                self._put_part(found.parts[int(name)], recipe, new)
         return result
 
     @staticmethod

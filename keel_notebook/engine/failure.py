@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from keel_notebook.engine.calls import Claim
+    from keel_notebook.engine.callparts import Claim
 
 
 @dataclass(frozen=True, slots=True)

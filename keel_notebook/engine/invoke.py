@@ -11,20 +11,23 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from types import FunctionType
 from typing import Any
 
 from keel_notebook.core.attempts import GiveUp
 from keel_notebook.core.model import Effect
 from keel_notebook.engine import scope
 from keel_notebook.engine.callpolicy import next_try, retry_of
-from keel_notebook.engine.calls import Calls, Claim, Given, Going
+from keel_notebook.engine.callparts import Claim, Given, Going
+from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
+from keel_notebook.engine.plain import ATOMS
 from keel_notebook.errors import CallTimeoutError
 
 
 def run(calls: Calls, claim: Claim) -> Any:
     """Carry one call out and give its value; an awaitable where the function is, or gives, one."""
-    if inspect.iscoroutinefunction(claim.function):
+    if asynchronous(claim.function):
         return run_async(calls, claim)
     go = calls.begin(claim)
     if isinstance(go, Given):
@@ -34,17 +37,24 @@ def run(calls: Calls, claim: Claim) -> Any:
         if options.retries or options.timeout_s is not None:
             value = _attempts(calls, go)
         else:
-            token = scope.push(claim.path, claim)
+            token = scope.push(claim)
             try:
                 value = claim.function(*claim.args, **claim.kwargs)
             finally:
                 scope.pop(token)
     except BaseException as error:
         return _failed(calls, go, error)
-    if inspect.isawaitable(value):
+    if type(value) not in ATOMS and inspect.isawaitable(value):
         go.awaited = True
         return _finish_async(calls, go, value)
     return calls.finish(go, value)
+
+
+def asynchronous(function: Any) -> bool:
+    """Whether calling it gives a coroutine. The flag of its code is all that there is to plain functions."""
+    if type(function) is FunctionType:
+        return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
+    return inspect.iscoroutinefunction(function)
 
 
 async def run_async(calls: Calls, claim: Claim) -> Any:
@@ -52,7 +62,7 @@ async def run_async(calls: Calls, claim: Claim) -> Any:
     go = calls.begin(claim)
     if isinstance(go, Given):
         return go.value
-    go.awaited = inspect.iscoroutinefunction(claim.function)
+    go.awaited = asynchronous(claim.function)
     try:
         value = await _attempts_async(calls, go)
     except BaseException as error:  # noqa: BLE001 - raised again, unless failures are kept
@@ -66,7 +76,7 @@ async def _ready(value: Any) -> Any:
 
 async def _finish_async(calls: Calls, go: Going, value: Awaitable[Any]) -> Any:
     try:
-        with scope.within(go.claim.path, go.claim):
+        with scope.within(go.claim):
             result = await asyncio.wait_for(value, go.claim.options.timeout_s)
     except BaseException as error:  # noqa: BLE001 - raised again, unless failures are kept
         return _failed(calls, go, error)
@@ -75,7 +85,7 @@ async def _finish_async(calls: Calls, go: Going, value: Awaitable[Any]) -> Any:
 
 def _failed(calls: Calls, go: Going, error: BaseException) -> Any:
     claim = go.claim
-    calls.fail(go, error, go.attempts)
+    calls.fail(go, error)
     if claim.options.on_error == "keep" and isinstance(error, Exception):
         return Failure.of(error, claim)
     if isinstance(error, Exception):
@@ -102,7 +112,7 @@ async def _attempts_async(calls: Calls, go: Going) -> Any:
     claim = go.claim
     while True:
         try:
-            with scope.within(claim.path, claim):
+            with scope.within(claim):
                 value = claim.function(*claim.args, **claim.kwargs)
                 if inspect.isawaitable(value):
                     go.awaited = True
@@ -123,7 +133,7 @@ def _said(error: Exception, claim: Claim) -> Exception:
 def _pause(calls: Calls, go: Going, error: Exception) -> float:
     """Seconds until the next attempt; raises the error where there is none."""
     claim, options = go.claim, go.claim.options
-    repeatable = options.effect is not Effect.EXACTLY_ONCE or options.key is not None
+    repeatable = options.effect is not Effect.EXACTLY_ONCE or claim.keyed
     answer = next_try(retry_of(options.retries), go.attempts, error, repeatable=repeatable, chance=calls.parts.chance)
     if isinstance(answer, GiveUp):
         if options.retries:
@@ -147,7 +157,7 @@ def in_time(claim: Claim, timeout_s: float | None) -> Any:
     """
 
     def go() -> Any:
-        with scope.within(claim.path, claim):
+        with scope.within(claim):
             return claim.function(*claim.args, **claim.kwargs)
 
     if timeout_s is None:

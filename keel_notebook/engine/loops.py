@@ -46,11 +46,11 @@ def loop(calls: Calls, items: Iterable[T], state: Sequence[str], key: str) -> It
         entry = replace(entry, took_s=calls.parts.clock.monotonic() - began)
         if ambient is not None:
             entry = replace(entry, ambient=dict(entry.ambient) | {"state": ambient.after(before)})
-        calls.write(entry, here)
+        calls.keep(entry, here)
 
 
 def _turn(calls: Calls, here: StepScope, key: str, occurrence: int, turn: int, state: Sequence[str]) -> Entry:
-    namespace, journal = calls.parts.namespace, calls.parts.journal
+    namespace, journal = calls.parts.namespace, calls.journal
     gone = [name for name in state if name not in namespace]
     if gone:
         raise SettingsError(where="keel.loop", detail=f"state names {gone[0]}, which is no variable of the notebook")

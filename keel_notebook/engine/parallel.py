@@ -10,13 +10,13 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from typing import Any
 
 from keel_notebook.core.attempts import GiveUp
 from keel_notebook.core.model import NotStored
 from keel_notebook.engine.callpolicy import next_try, retry_of
-from keel_notebook.engine.calls import CallOptions, Calls, Claim, Given, Going
+from keel_notebook.engine.callparts import CallOptions, Claim, Given, Going
+from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.invoke import in_time, named, run_async
 from keel_notebook.engine.progress import Progress
@@ -82,7 +82,7 @@ class Map:
         wanted = list(items)
         named_by = _keys(wanted, keys)
         claims = [
-            self._calls.claim(self._function, (item,), {}, replace(self._options, key=key))
+            self._calls.claim(self._function, (item,), {}, self._options, key)
             for item, key in zip(wanted, named_by, strict=True)
         ]
         missing: list[tuple[int, Going]] = []
@@ -123,7 +123,7 @@ class Map:
                     return
                 done, _ = wait(self._running, return_when=FIRST_COMPLETED)
                 self._changed = self._changed or (
-                    not before.still and self._calls.prints.of(self._function).digest != before.digest
+                    before.changing and self._calls.prints.of(self._function).digest != before.digest
                 )
                 for future in done:
                     self._arrived(executor, future)
@@ -153,7 +153,7 @@ class Map:
         if isinstance(error, Exception) and self._failure is None and self._again(executor, at, go, error):
             return
         if error is not None:
-            self._calls.fail(go, error, go.attempts)
+            self._calls.fail(go, error)
             self._settle(at, go, error)
 
     def _settle(self, at: int, go: Going, error: BaseException) -> None:

@@ -44,12 +44,9 @@ class Part:
     bind: Callable[[Any], None] | None = None
     """Binds the name again, where that can be done."""
 
-    def unchanged(self, digester: Digester) -> bool:
-        """Whether reading it now gives the same content."""
-        now = self.read()
-        if now is not self.value:
-            return False
-        return self.constant or (self.digest is not None and digester.digest(now).digest == self.digest)
+    def equal(self, now: Any, digester: Digester) -> bool:
+        """Whether the very same object still has the same content."""
+        return self.digest is not None and digester.digest(now).digest == self.digest
 
 
 @dataclass(slots=True)
@@ -60,18 +57,9 @@ class Print:
     parts: list[Part] = field(default_factory=list)
     unknown: str = ""
     """The first part without a digest, with the reason, for people."""
-    stored: frozenset[str] = frozenset()
-    """Global names that the function binds."""
 
-    @property
-    def changing(self) -> list[Part]:
-        """Parts that a call could change in place, or bind again."""
-        return [part for part in self.parts if part.shown and (not part.constant or part.name in self.stored)]
-
-    @property
-    def still(self) -> bool:
-        """Whether a call cannot change anything that it reaches."""
-        return not self.changing
+    changing: tuple[Part, ...] = ()
+    """Parts that a call could change in place, or bind again."""
 
 
 class Prints:
@@ -95,7 +83,8 @@ class Prints:
         found = self._known.get(id(function))
         if found is not None and found[0] is function:
             for part in found[1].parts:
-                if not part.unchanged(self._digester):
+                now = part.read()
+                if now is not part.value or not (part.constant or part.equal(now, self._digester)):
                     break
             else:
                 return found[1]
@@ -116,7 +105,8 @@ class Prints:
                 continue
             pieces += (part.name, part.digest)
         digest = None if unknown else text_digest("function/v1", *pieces)
-        return Print(digest, walk.parts, unknown, frozenset(walk.stored))
+        changing = tuple(part for part in walk.parts if part.shown and (not part.constant or part.name in walk.stored))
+        return Print(digest, walk.parts, unknown, changing)
 
     def definition(self, function: FunctionType) -> tuple[Definition | None, frozenset[str]]:
         """The definition of a notebook function and the global names that it binds, remembered by its code object.

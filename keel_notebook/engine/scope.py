@@ -18,7 +18,8 @@ from keel_notebook.core.calls import Place, StepCalls
 from keel_notebook.core.model import EntryId
 
 if TYPE_CHECKING:
-    from keel_notebook.engine.calls import Calls, Claim
+    from keel_notebook.engine.callparts import Claim
+    from keel_notebook.engine.calls import Calls
 
 
 @dataclass(slots=True)
@@ -55,16 +56,8 @@ class Host(Protocol):
         """What carries durable calls out. None: nothing is recorded now (KEEL_MODE=off, no journal); run plainly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """The call whose function is running: where its own calls are placed, and the call itself."""
-
-    path: str
-    claim: Claim
-
-
 _scope: ContextVar[StepScope | None] = ContextVar("keel_step", default=None)
-_inside: ContextVar[Inside | None] = ContextVar("keel_call", default=None)
+_inside: ContextVar[Claim | None] = ContextVar("keel_call", default=None)
 
 
 class _Kernel:
@@ -103,25 +96,25 @@ def current() -> StepScope | None:
     return _scope.get() or _Kernel.running
 
 
-def inside() -> Inside | None:
+def inside() -> Claim | None:
     """The durable call inside which the caller runs."""
     return _inside.get()
 
 
-def push(path: str, claim: Claim) -> Token[Inside | None]:
+def push(claim: Claim) -> Token[Claim | None]:
     """The function of a durable call starts: calls that it makes have places of their own below it."""
-    return _inside.set(Inside(path, claim))
+    return _inside.set(claim)
 
 
-def pop(token: Token[Inside | None]) -> None:
+def pop(token: Token[Claim | None]) -> None:
     """The function ended."""
     _inside.reset(token)
 
 
 @contextmanager
-def within(path: str, claim: Claim) -> Iterator[None]:
+def within(claim: Claim) -> Iterator[None]:
     """``push`` and ``pop`` around a block."""
-    token = push(path, claim)
+    token = push(claim)
     try:
         yield
     finally:

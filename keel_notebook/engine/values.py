@@ -24,18 +24,18 @@ def value(calls: Calls, kind: Kind, key: str, live: Callable[[], Any]) -> Any:
         place = here.place(f"{kind}", key)
         found = records.sitting.get((kind, key, place.occurrence))
         if found is not None and found.code == here.identity and found.payload is not None:
-            return plain.opened(calls.parts.journal.read(found.payload.head))
+            return plain.opened(calls.journal.read(found.payload.head))
         fresh = live()
         raw = plain.envelope(fresh)
         assert raw is not None
-        journal = calls.parts.journal
+        journal = calls.journal
         now, seq = calls.parts.clock.now(), journal.next_seq()
         entry = Entry(
             entry=entry_id(journal.run, seq), flow=calls.parts.flow, run=journal.run, seq=seq, step=here.step, kind=kind,
             status=Status.OK, occurrence=place.occurrence, call=f"keel.{key}", key=key, attempt=0,
             code=Digest(here.identity), payload=Payload(journal.blob(raw), (), (), len(raw)), started_at=now, ended_at=now,
         )  # fmt: skip
-        calls.write(entry, here)
+        calls.keep(entry, here)
         return fresh
 
 

@@ -71,7 +71,7 @@ def armed(calls: Calls, duration: str | float) -> Entry:
         now = calls.parts.clock.now()
         entry = _entry(calls, here, Kind.SLEEP, text, place.occurrence)
         entry = replace(entry, status=Status.RUNNING, call="keel.sleep", ambient={"wake_at": now + seconds})
-        calls.write(entry, here, synced=True)
+        calls.keep(entry, here, synced=True)
         return entry
 
 
@@ -80,11 +80,11 @@ def fired(calls: Calls, entry: Entry) -> None:
     if entry.status is Status.OK:
         return
     here = calls.records()[0]
-    calls.write(replace(entry, status=Status.OK, ended_at=calls.parts.clock.now()), here)
+    calls.keep(replace(entry, status=Status.OK, ended_at=calls.parts.clock.now()), here)
 
 
 def _entry(calls: Calls, here: StepScope, kind: Kind, key: str, occurrence: int) -> Entry:
-    journal, now = calls.parts.journal, calls.parts.clock.now()
+    journal, now = calls.journal, calls.parts.clock.now()
     seq = journal.next_seq()
     return Entry(
         entry=entry_id(journal.run, seq), flow=calls.parts.flow, run=journal.run, seq=seq, step=here.step, kind=kind,
@@ -153,7 +153,7 @@ class Promise:
             if any(entry.call == "notice" for entry in records.promises.get(self.id, ())):
                 return False
             entry = replace(_entry(self._calls, self._here, Kind.PROMISE, self.id, 0), call="notice")
-            self._calls.write(entry, self._here, synced=True)
+            self._calls.keep(entry, self._here, synced=True)
             return True
 
 
@@ -171,7 +171,7 @@ def promise(calls: Calls, name: str) -> Promise:
         kept = {"token_hash": token_hash(calls.parts.flow, promise_id, token), "name": name}
         entry = replace(_entry(calls, here, Kind.PROMISE, promise_id, place.occurrence), call="promise", ambient=kept)
         entry = replace(entry, status=Status.RUNNING)
-        if not calls.write(entry, here, synced=True):
+        if not calls.keep(entry, here, synced=True):
             raise UnknownPromiseError(promise=promise_id)  # nobody could ever resolve it
         return Promise(calls, here, name, promise_id, token)
 

@@ -104,9 +104,8 @@ def test_a_closure_variable_and_the_owner_of_a_method_are_put_back(boot):
 
 
 def test_what_cannot_be_put_back_is_refused_with_e020_and_never_replayed(boot):
-    source = "import numpy as np\nx = np.arange(6)\ndef f(a):\n    a.flags.writeable = True\n    a.sort()\n    a[:] = a[::-1]\n    return 1\n"
     kernel = boot()
-    kernel.run("class Odd:\n    __slots__ = ('n',)\nx = Odd(); x.n = 1\ndef f(o):\n    o.n += 1\n    return o.n\n" if source else "")
+    kernel.run("class Odd:\n    __slots__ = ('n',)\nx = Odd(); x.n = 1\ndef f(o):\n    o.n += 1\n    return o.n\n")
     for _ in range(2):
         with pytest.raises(CannotStoreError, match="return it instead"):
             kernel.step("s", "keel.call(f, x, key=1)")

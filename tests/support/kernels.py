@@ -22,7 +22,8 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Entry, FlowId, Kind, NotStored, Payload, Status, Write, entry_id
 from keel_notebook.core.ports import Definition, Digested, Packed, Unpacked
 from keel_notebook.engine import scope
-from keel_notebook.engine.calls import CallParts, Calls
+from keel_notebook.engine.callparts import CallParts
+from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.errors import DamagedError

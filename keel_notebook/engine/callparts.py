@@ -1,0 +1,121 @@
+"""The nouns of durable calls: what they work with, a call that was made, and one that runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from keel_notebook.core.calls import CallNow, Place
+from keel_notebook.core.decide import Mode
+from keel_notebook.core.effects import OnAmbiguous
+from keel_notebook.core.model import Effect, Entry, FlowId, NotStored
+from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, Journal
+from keel_notebook.engine.arguments import Arguments
+from keel_notebook.engine.changes import Watched
+from keel_notebook.engine.prints import Print
+from keel_notebook.engine.scope import StepScope
+
+
+class Held(Protocol):
+    """The lease that guarded calls need."""
+
+    def take(self) -> None:
+        """Have it, or raise LeaseError (E030)."""
+
+    def give_back(self) -> None:
+        """Not needed any more by this call."""
+
+    def check(self) -> None:
+        """Raise LeaseError (E030) if it was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallParts:
+    """What durable calls work with."""
+
+    journal: Journal
+    codec: Codec
+    digester: Digester
+    definitions: Definitions
+    clock: Clock
+    namespace: dict[str, Any]
+    """The notebook's names."""
+    flow: FlowId
+    flow_key: str = ""
+    guard: Held | None = None
+    """None: guarded calls are refused, because nobody told which notebook this is."""
+    ambient: Ambient | None = None
+    """For ``keel.loop``: random state goes on where it was."""
+    sleep: Callable[[float], None] = lambda _: None
+    chance: Callable[[], float] = lambda: 0.5
+    """Numbers from 0 to 1, for jitter."""
+    entropy: Callable[[int], bytes] = bytes
+    mode: Mode = Mode.LIVE
+    say: Callable[[str], None] = lambda _: None
+    lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
+    """Re-entrant; the lock of the journal, where that one is shared between threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """How a call is made. The defaults are those of DESIGN 3.2."""
+
+    effect: Effect = Effect.IDEMPOTENT
+    on_ambiguous: OnAmbiguous = OnAmbiguous.FAIL
+    retries: int = 0
+    timeout_s: float | None = None
+    on_error: str = "raise"
+    trust_key: bool = False
+
+
+PLAIN_OPTIONS = CallOptions()
+
+
+@dataclass(slots=True)
+class Claim:
+    """A call that was made: its place is taken, nothing has run."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: CallOptions
+    keyed: bool
+    """Whether a person gave it a key."""
+    scope: StepScope
+    place: Place
+    arguments: Arguments
+    seq: int
+    print: Print | None = None
+    idempotency_key: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where calls that this call's function makes are placed."""
+        return f"{self.place.call}[{self.place.key}#{self.place.occurrence}]"
+
+
+@dataclass(slots=True)
+class Given:
+    """The call need not run: this is its value."""
+
+    value: Any
+    awaited: bool = False
+
+
+@dataclass(slots=True)
+class Going:
+    """The call is to run now."""
+
+    claim: Claim
+    now: CallNow
+    watched: Watched | None
+    started: float
+    began: float
+    entry: Entry | None = None
+    """The intent of a guarded call."""
+    attempts: int = 1
+    awaited: bool = False
+    unreplayable: tuple[NotStored, ...] = ()
