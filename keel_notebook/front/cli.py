@@ -167,7 +167,8 @@ def sql(select: tuple[str, ...], target: str, *, as_json: bool) -> None:
     """
     from keel_notebook.front import cli_open, cli_sql  # noqa: PLC0415 - only what the command needs
 
-    put_page(cli_sql.answer(cli_open.place_of(target).journal, " ".join(select)), as_json=as_json)
+    journal = cli_open.existing(cli_open.place_of(target).journal)
+    put_page(cli_sql.answer(journal, " ".join(select)), as_json=as_json)
 
 
 @_command

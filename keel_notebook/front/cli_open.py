@@ -69,15 +69,20 @@ def _seal() -> OwnerSeal:
         return OwnerSeal(secrets.token_bytes(KEY_BYTES))
 
 
-def open_reader(journal: Path) -> JournalReader:
-    """A reader of the journal. Raises JournalUnreachableError (E054), also where there is no journal."""
+def existing(journal: Path) -> Path:
+    """The journal's folder, if it is there. Raises JournalUnreachableError (E054)."""
     try:
         there = journal.is_dir()
     except OSError as error:
         raise JournalUnreachableError(journal=journal, detail=error.strerror) from None
     if not there:
         raise JournalUnreachableError(journal=journal, detail="it is not there; nothing was recorded here yet")
-    return read_journal(journal, seal=_seal())
+    return journal
+
+
+def open_reader(journal: Path) -> JournalReader:
+    """A reader of the journal. Raises JournalUnreachableError (E054), also where there is no journal."""
+    return read_journal(existing(journal), seal=_seal())
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,9 @@ def test_no_journal_and_no_notebook_are_said(tmp_path, nb):
     assert (found["code"], list(found)) == ("E054", ["code", "title", "what", "why", "next"])
     assert "nothing was recorded here yet" in found["what"]
     assert run_json("status", tmp_path / "other.ipynb", code=2)["error"]["code"] == "E002"
+    (tmp_path / "empty").mkdir()
+    for command in (["log"], ["plan"], ["why", "x", "--in"], ["show", "x", "--in"], ["sql", "select 1", "--in"]):
+        assert run_json(*command, tmp_path / "empty", code=1)["error"]["code"] == "E054"
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
