@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from keel_notebook.core.magictext import Magic, Transform, unveil
 
@@ -24,8 +25,9 @@ class ParsedCell:
     quiet: bool = False
 
 
+@lru_cache(maxsize=512)
 def parse_cell(transformed: str, *, transform: Transform) -> ParsedCell:
-    """The parsed cell.
+    """The parsed cell, remembered by its text.
 
     Args:
         transformed: the cell's text as IPython compiles it (``shell.transform_cell(raw)``).

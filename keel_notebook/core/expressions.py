@@ -5,29 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from itertools import count
+from dataclasses import replace
 
 from keel_notebook.core import harmless
-from keel_notebook.core.findings import Findings, State, meet
+from keel_notebook.core.findings import Findings, Shared, State, meet
 from keel_notebook.core.hidden import UNKNOWN_MAGIC, Text
 from keel_notebook.core.magictext import RUNNING, Magic
 from keel_notebook.core.magictext import Scope as MagicScope
 from keel_notebook.core.scopes import COMPREHENSIONS, Comprehension, Function, Scope
 
 Deferred = Callable[[Function, Scope], Findings]
-
-
-class Shared:
-    """What all pieces of one cell have in common."""
-
-    def __init__(self, *, lazy_annotations: bool) -> None:
-        self.lazy_annotations = lazy_annotations
-        self.defined: dict[tuple[int, int], Findings] = {}
-        self._blocks = count(1)
-
-    def new_block(self) -> int:
-        """The number of a block of code that no other block has."""
-        return next(self._blocks)
 
 
 class Expressions:
@@ -102,6 +89,7 @@ class Expressions:
         self._running.add(id(piece))
         for name, own in piece.loads.items():
             self.load_notebooks(name, gone | own)
+        self.found.texts.update(replace(text, given=text.given | gone) for text in piece.texts)
         self._running.discard(id(piece))
         if id(piece) in self._added:
             return
@@ -157,11 +145,11 @@ class Expressions:
         else:
             self.value(node, state)
 
-    def text(self, value: str, *, call: str | None = None, given: Iterable[str] = ()) -> None:
+    def text(self, value: str, state: State, *, call: str | None = None, given: Iterable[str] = ()) -> None:
         """A string constant at this point."""
         where = self.call if call is None else call
         if value and where not in harmless.LITERAL_CALLS:
-            self.found.texts.append(Text(value, where, frozenset(given)))
+            self.found.texts.add(Text(value, where, frozenset(state.gone).union(given)))
 
     def reads_everything(self, reason: str) -> None:
         """Note that any name may be read here, and why."""
@@ -170,9 +158,9 @@ class Expressions:
     def _name(self, node: ast.Name, state: State) -> None:
         self.load(node.id, state)
 
-    def _constant(self, node: ast.Constant, _state: State) -> None:
+    def _constant(self, node: ast.Constant, state: State) -> None:
         if isinstance(node.value, str):
-            self.text(node.value)
+            self.text(node.value, state)
 
     def _operands(self, node: ast.AST, state: State) -> None:
         for child in ast.iter_child_nodes(node):
@@ -180,7 +168,8 @@ class Expressions:
 
     def _joined(self, node: ast.JoinedStr, state: State) -> None:
         # The fields are code and are walked over as code; the text around them may still name something.
-        self.text(" ".join(p.value for p in node.values if isinstance(p, ast.Constant) and isinstance(p.value, str)))
+        constants = [part.value for part in node.values if isinstance(part, ast.Constant)]
+        self.text(" ".join(map(str, constants)), state)
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self.look(part.value, state)
@@ -263,6 +252,9 @@ class Expressions:
     def _attribute(self, node: ast.Attribute, state: State) -> None:
         if node.attr in harmless.NAMESPACE_ATTRIBUTES:
             self.reads_everything(f"it uses {node.attr}")
+        root = harmless.root_name(node)
+        if root and self.scope.is_notebooks(root):
+            self.found.chains.add(harmless.dotted_name(node))
         if node.attr in harmless.LOOKING_ATTRIBUTES:
             self.look(node.value, state)
         else:
@@ -305,8 +297,9 @@ class Expressions:
 
     def _evaluates(self, node: ast.Call, state: State) -> bool:
         assert isinstance(node.func, ast.Name)
-        if node.keywords or len(node.args) != 1 or not self.scope.is_notebooks(node.func.id):
-            return False
+        own = node.func.id in state.gone or not self.scope.is_notebooks(node.func.id)
+        if own or node.keywords or len(node.args) != 1:
+            return False  # with a namespace of its own it reads no other
         self.load(node.func.id, state, changes=False)
         match node.args[0]:
             case ast.Constant(value=str(text)):
@@ -321,7 +314,7 @@ class Expressions:
         return True
 
     def _formats(self, text: str, state: State, node: ast.Call) -> None:
-        self.text(text, given=re.findall(r"\w+", text))
+        self.text(text, state, given=re.findall(r"\w+", text))
         for arg in (*node.args, *(keyword.value for keyword in node.keywords)):
             self.look(arg, state)
 
@@ -345,14 +338,19 @@ class Expressions:
         if name == "aimport":
             self._aimport(node, state)
         if node.form != "shell" and name not in RUNNING:
-            self.text(node.line, call=UNKNOWN_MAGIC if node.scope is MagicScope.MAYBE else "%" + name)
+            self.text(node.line, state, call=UNKNOWN_MAGIC if node.scope is MagicScope.MAYBE else "%" + name)
         if name not in harmless.VERBATIM_MAGICS and node.form == "cell":
-            self.text(node.text, call="%%" + name)
+            self.text(node.text, state, call="%%" + name)
         self._magic_body(node, state)
         for bound in node.binds:
             self.store(bound, state)
 
     def _magic_body(self, node: Magic, state: State) -> None:
+        defined, self.shared.defined = self.shared.defined, {}  # its places are not places in the cell
+        self._run_magic(node, state)
+        self.shared.defined = defined
+
+    def _run_magic(self, node: Magic, state: State) -> None:
         if node.scope is MagicScope.UNREADABLE:
             self.reads_everything(f"the code of %{node.name} cannot be read")
         elif node.scope is MagicScope.CELL:

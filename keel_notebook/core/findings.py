@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from keel_notebook.core.hidden import Text
 
@@ -62,7 +63,9 @@ class Findings:
     modules: set[str] = field(default_factory=set)
     stars: set[str] = field(default_factory=set)
     attribute_stores: set[tuple[str, str]] = field(default_factory=set)
-    texts: list[Text] = field(default_factory=list)
+    chains: set[str] = field(default_factory=set)
+    """Dotted names read: ``pkg.sub.f`` may mean the module ``pkg.sub``."""
+    texts: set[Text] = field(default_factory=set)
     everything: str = ""
     """Why it may read any name at all, or ``""``."""
     first_read: dict[str, int] = field(default_factory=dict)
@@ -70,7 +73,7 @@ class Findings:
     """Index of the cell's statement with the first read and the last store of a name."""
 
     def add(self, other: Findings) -> None:
-        """Take over everything of another piece of code except its reads, whose moment the caller knows."""
+        """Take over what another piece of code does, except what it reads: the caller knows when that is."""
         self.changing |= other.changing
         self.deleted |= other.deleted
         self.declared |= other.declared | other.stored.keys()
@@ -78,7 +81,7 @@ class Findings:
         self.modules |= other.modules
         self.stars |= other.stars
         self.attribute_stores |= other.attribute_stores
-        self.texts += other.texts
+        self.chains |= other.chains
         self.everything = self.everything or other.everything
 
 
@@ -88,6 +91,22 @@ def merged(pieces: Iterable[Findings]) -> Findings:
     for piece in pieces:
         whole.add(piece)
         whole.reads |= piece.reads
+        whole.texts |= piece.texts
+        for name in piece.stored:
+            whole.stored.setdefault(name, set()).add(-1)
         for name, gone in piece.loads.items():
             whole.loads[name] = whole.loads[name] & gone if name in whole.loads else gone
     return whole
+
+
+class Shared:
+    """What all pieces of one cell have in common."""
+
+    def __init__(self, *, lazy_annotations: bool) -> None:
+        self.lazy_annotations = lazy_annotations
+        self.defined: dict[tuple[int, int], Findings] = {}
+        self._blocks = count(1)
+
+    def new_block(self) -> int:
+        """The number of a block of code that no other block has."""
+        return next(self._blocks)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from keel_notebook.core import harmless
-from keel_notebook.core.expressions import Expressions, Shared
-from keel_notebook.core.findings import Findings, State, meet, merged
+from keel_notebook.core.expressions import Expressions
+from keel_notebook.core.findings import Findings, Shared, State, meet, merged
 from keel_notebook.core.scopes import FUNCTIONS, Function, Scope, imported, names_bound, type_parameters
 
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -327,13 +327,7 @@ class Flow(Expressions):
         self._methods, self.members = [], {}
         here, state.here = state.here, set()
         end = self.block(node.body, state)
-        bases = Findings()
-        for base in [*node.bases, *(keyword.value for keyword in node.keywords)]:
-            for part in ast.walk(base):
-                if isinstance(part, ast.Name) and scope.is_notebooks(part.id):
-                    bases.reads.add(part.id)
-                    bases.loads[part.id] = frozenset()
-        piece = merged([*self._methods, bases])
+        piece = merged(self._methods)
         self.shared.defined[node.lineno, node.col_offset] = piece
         self.scope, self.owner, self._methods, self.members = scope, owner, methods, members
         if end is None:

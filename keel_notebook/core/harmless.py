@@ -105,6 +105,25 @@ def root_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def dotted_name(node: ast.AST) -> str:
+    """``a.b.c`` of an expression that starts with it (``a.b.c[0].d``); else an empty string."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            before = dotted_name(value)
+            return f"{before}.{name}" if before and not _broken(value) else before
+        case ast.Subscript(value=value) | ast.Call(func=value):
+            return dotted_name(value)
+    return ""
+
+
+def _broken(node: ast.AST) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return not isinstance(node, ast.Name)
+
+
 def surely_entered(node: ast.expr) -> bool:
     """Whether a ``for`` over the expression runs its body at least once."""
     match node:

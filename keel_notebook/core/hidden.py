@@ -30,6 +30,9 @@ TABLES = frozenset({"frame", "table", "array", "relation"})
 UNKNOWN_MAGIC = "%line"
 """Stands for the call of a text on the line of a magic that nobody here knows."""
 
+A_VALUE = "="
+"""Stands for the call of a text that is the value of a name: where it will go is not known."""
+
 _LONGEST = 200_000
 _SQL = re.compile(
     r"\s*(?:--[^\n]*\n\s*)*\(*\s*(?:select\b|from\s+[\w\"'(\[]|with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\b|"
@@ -52,7 +55,8 @@ _TEX = re.compile(r"\\[A-Za-z]+|\$[^$\n]*[\\^_{][^$\n]*\$|\$[^$\s]{1,3}\$")
 class Text:
     """A string constant of a cell and the call that it goes to (the last part of its name, or ``""``).
 
-    ``given`` are names that the call itself fills in: ``"{x}".format(x=1)`` reads no variable ``x``.
+    ``given`` are names that it does not take from outside: ``"{x}".format(x=1)`` reads no variable ``x``, and in
+    ``df = load(); duckdb.sql("from df")`` the ``df`` is the cell's own.
     """
 
     value: str
@@ -73,6 +77,11 @@ class Named:
 
     def __bool__(self) -> bool:
         return bool(self.sigils or self.words or self.free)
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All names of which it matters whether they exist."""
+        return self.sigils | self.words | self.free
 
     def among(self, existing: Mapping[str, str]) -> frozenset[str]:
         """The names that exist, given the kind of every existing name (``"frame"``, ``"plain"``, ``"module"`` …)."""
@@ -111,12 +120,14 @@ def _named(text: Text) -> Named:
         if not any(sign in value for sign in "@${"):
             return NOTHING
         bare = _TEX.sub(" ", value)
+        if text.call == A_VALUE:
+            return Named(frozenset(_AT.findall(bare)))  # braces and dollars of a prompt or a path name nothing
         return Named(_sigils(bare).union(_BRACE.findall(bare)) - text.given)
-    words = frozenset(_WORD.findall(value))
-    sigils = _sigils(value).union(_TEMPLATE.findall(value), _COLON.findall(value))
+    words = frozenset(_WORD.findall(value)) - text.given
+    sigils = _sigils(value).union(_TEMPLATE.findall(value), _COLON.findall(value)) - text.given
     # A formula may call functions of the notebook, and the line of a magic that nobody knows
     # (`%Rpush df`, `%%R -i df`) may name anything at all.
-    return Named(sigils - text.given, words, words if formula or text.call == UNKNOWN_MAGIC else frozenset())
+    return Named(sigils, words, words if formula or text.call == UNKNOWN_MAGIC else frozenset())
 
 
 def _sigils(text: str) -> frozenset[str]:

@@ -38,7 +38,8 @@ class Magic(ast.expr):
     """A magic or shell call, with what its text hides.
 
     ``line`` is the text on the magic's own line that is not code, ``text`` what is neither code nor options.
-    ``args`` are the expressions that IPython expands in the text (``$x``, ``{expr}``).
+    ``args`` are the expressions that IPython expands in the text (``$x``, ``{expr}``). ``source`` is the text of
+    ``body`` as IPython compiles it: places in ``body`` are places in it, not in the cell.
     """
 
     _fields = ("form", "name", "line", "text", "scope", "body", "args", "binds")
@@ -50,9 +51,10 @@ class Magic(ast.expr):
     body: list[ast.stmt]
     args: list[ast.expr]
     binds: tuple[str, ...]
+    source: str
 
     def __init__(self, form: str, name: str, **parts: Any) -> None:
-        empty = {"line": "", "text": "", "scope": Scope.OWN, "body": [], "args": [], "binds": ()}
+        empty = {"line": "", "text": "", "scope": Scope.OWN, "body": [], "args": [], "binds": (), "source": ""}
         super().__init__()
         self.__dict__.update(empty | parts, form=form, name=name)
 
@@ -133,7 +135,7 @@ class _Unveil(ast.NodeTransformer):
         magic = Magic(form, name, line=line, text=body, args=expansions(line))
         if name not in _TEXT_ONLY:
             try:
-                magic.body = self._parse(body if form == "cell" else line)
+                self._fill(magic, body if form == "cell" else line)
                 magic.scope = Scope.MAYBE
             except (SyntaxError, ValueError):
                 magic.scope = Scope.OWN  # SQL, R, …: only its words can name something
@@ -149,15 +151,15 @@ class _Unveil(ast.NodeTransformer):
             binds = ()
         magic = Magic(form, name, line=options, scope=runs.scope, binds=binds)
         try:
-            magic.body = self._parse(code) + self._parse(body)
+            self._fill(magic, "\n".join(text for text in (code, body) if text.strip()))
         except (SyntaxError, ValueError):
             magic.text, magic.scope = code + "\n" + body, Scope.UNREADABLE
         return magic
 
-    def _parse(self, text: str) -> list[ast.stmt]:
-        if not text.strip():
-            return []
-        return unveil(ast.parse(self._transform(text)), self._transform).body
+    def _fill(self, magic: Magic, text: str) -> None:
+        if text.strip():
+            magic.source = self._transform(text)
+            magic.body = unveil(ast.parse(magic.source), self._transform).body
 
 
 def _is_shell(receiver: ast.expr) -> bool:

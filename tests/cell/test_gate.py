@@ -171,7 +171,9 @@ def test_a_refusal_does_not_run_the_body(kernel: Kernel) -> None:
     assert kernel.value("ran") is False
 
 
-@pytest.mark.parametrize(("fault", "runs"), [("None", True), ("_Rejected('unsure')", False), ("ValueError('worse')", False)])
+@pytest.mark.parametrize(
+    ("fault", "runs"), [("None", True), ("_Rejected('unsure')", False), ("ValueError('worse')", False)]
+)
 def test_a_fault_of_keel_runs_the_cell_plainly_or_refuses_it(kernel: Kernel, fault: str, runs: bool) -> None:
     kernel.run(f"def _bug(tree): raise OSError\nprobe.answer, probe.fault, ran = _bug, {fault}, False", silent=True)
     assert kernel.run("ran = True").status == ("ok" if runs else "error")

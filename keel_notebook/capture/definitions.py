@@ -1,0 +1,242 @@
+"""The code behind functions, classes and modules of the notebook, as it was executed (``ports.Definitions``).
+
+Where a source cannot be found for sure the answer is None: unknown, never a guess.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from keel_notebook.capture.modules import LoadedModules
+from keel_notebook.capture.namespace import kinds, persons_names
+from keel_notebook.capture.texts import ExecutedTexts, Place, places
+from keel_notebook.core.cellcode import ParsedCell
+from keel_notebook.core.model import Digest
+from keel_notebook.core.ports import Definition, Digested
+from keel_notebook.core.reads import DefinedNames
+
+IMPORTED = "import "
+"""Stands before a module among the names that code reads: the code imports it itself, or reaches it by dots."""
+
+_MODULES_OWN = frozenset({"__name__", "__file__", "__doc__", "__builtins__"})
+_MOST_FUNCTIONS = 20_000
+
+
+class NotebookDefinitions:
+    """The code of functions, classes and modules of one kernel.
+
+    Cheap to make. What it knows belongs to the shell and outlives it: classes by the cell that made them and
+    modules as they were loaded, from the first ``NotebookDefinitions(shell)`` on. Make one when keel is loaded.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._seen = _Seen.of(shell)
+
+    def belongs(self, thing: Any) -> bool:
+        """Whether a function or class was defined in the notebook (or by ``exec`` in it), not in a module."""
+        thing = unwrapped(thing)
+        if isinstance(thing, types.FunctionType):
+            where = thing.__globals__
+            return where is self._shell.user_ns or where.get("__name__") == "__main__"
+        return isinstance(thing, type) and thing.__module__ == "__main__"
+
+    def of(self, thing: Any) -> Definition | None:
+        """The definition of a notebook function or class; None where its source cannot be found for sure."""
+        thing = unwrapped(thing)
+        found = self._found(thing)
+        where = thing.__globals__ if isinstance(thing, types.FunctionType) else self._shell.user_ns
+        return None if found is None else self._definition(found, where)
+
+    def stores(self, thing: Any) -> frozenset[str]:
+        """Global names that a notebook function or class may bind (``global x``)."""
+        found = self._found(unwrapped(thing))
+        return frozenset() if found is None else found.names.stores
+
+    def module(self, name: str) -> Digested:
+        """A module: installed ones by name (version is a note), local ones by the source that was *loaded*."""
+        return self._seen.modules.module(name)
+
+    def is_local(self, module: str) -> bool:
+        """Whether a module exists and counts by its source."""
+        return self._seen.modules.is_local(module)
+
+    def edited_not_reloaded(self) -> list[str]:
+        """File names of loaded local modules whose file holds other code by now (traps 9)."""
+        return self._seen.modules.edited_not_reloaded()
+
+    def _found(self, thing: Any) -> _Found | None:
+        if isinstance(thing, types.FunctionType):
+            found = self._seen.function(thing)
+            owner = self._owner(thing) if found is None else None
+            return found if owner is None else self._seen.class_(owner)
+        return self._seen.class_(thing) if isinstance(thing, type) else None
+
+    def _owner(self, function: types.FunctionType) -> type | None:
+        """The class for which a method was generated (dataclasses, attrs, named tuples), if it was."""
+        path, _, name = function.__qualname__.rpartition(".")
+        first, *others = path.split(".")
+        owner = self._shell.user_ns.get(first)
+        for part in others:
+            owner = getattr(owner, part, None)
+        if isinstance(owner, type) and unwrapped(vars(owner).get(name)) is function and self.belongs(owner):
+            return owner
+        return None
+
+    def _definition(self, found: _Found, where: Mapping[str, Any]) -> Definition | None:
+        names, here = found.names, self._shell.user_ns
+        reads = {name for name in names.reads if name in where or not hasattr(builtins, name)}
+        if where is not here and any(
+            where.get(name) is not here.get(name) for name in reads - {"__name__", "__file__"}
+        ):
+            return None  # a script of %run keeps its own globals, and the notebook's have moved on
+        reads |= names.hidden.among(kinds(here, names.hidden.every))
+        if names.everything:
+            reads.update(persons_names(self._shell))
+        reads.update(IMPORTED + module for module in self.modules_in(names.modules, names.chains))
+        return Definition(found.code, frozenset(reads), found.source)
+
+    def modules_in(self, imported: frozenset[str], chains: frozenset[str]) -> set[str]:
+        """The local modules that code imports (``a``, or ``a:b`` for ``from a import b``) or reaches by dots."""
+        found = set()
+        for name in imported:
+            module, _, part = name.partition(":")
+            found |= {each for each in (module, f"{module}.{part}" if part else "") if each and self.is_local(each)}
+        for chain in chains:
+            root, *parts = chain.split(".")
+            value = self._shell.user_ns.get(root)
+            while parts and isinstance(value, types.ModuleType):
+                value = getattr(value, parts.pop(0), None)
+                if isinstance(value, types.ModuleType) and self.is_local(value.__name__):
+                    found.add(value.__name__)
+        return found
+
+
+class _Found:
+    """A definition before anybody looks at what else exists in the notebook."""
+
+    __slots__ = ("code", "names", "source")
+
+    def __init__(self, place: Place) -> None:
+        self.code: Digest = place.code
+        self.names: DefinedNames = place.names
+        self.source: str = place.source
+
+
+class _Seen:
+    """What was seen of a shell's code: kept once per shell, fed after every cell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.modules = LoadedModules(shell, process_started=_process_started)
+        self._texts = ExecutedTexts(shell)
+        self._namespace: dict[str, Any] = shell.user_ns
+        self._functions: dict[int, tuple[types.CodeType, _Found | None]] = {}
+        self._classes: weakref.WeakKeyDictionary[type, _Found] = weakref.WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, shell: Any) -> _Seen:
+        seen = _SEEN.get(shell)
+        if seen is None:
+            seen = _SEEN[shell] = cls(shell)
+            shell.events.register("post_run_cell", seen._after_cell)
+        return seen
+
+    def _after_cell(self, result: Any) -> None:
+        self.modules.look()
+        source = getattr(getattr(result, "info", None), "transformed_cell", None) or ""
+        if "class " in source and (cell := self._texts.parsed(source)) is not None:
+            for text in (cell, *self._texts.inside(cell)):
+                self._note_classes(text)
+
+    def _note_classes(self, text: ParsedCell) -> None:
+        """Remember which class object came from which text, while that is plain to see."""
+        for place in places(text):
+            first, *others = place.qualname.split(".")
+            thing = self._namespace.get(first)
+            for part in others:
+                thing = vars(thing).get(part) if isinstance(thing, type) else None
+            if isinstance(thing, type) and _is_class(place, thing) and thing not in self._classes:
+                self._classes[thing] = _Found(place)
+
+    def function(self, function: types.FunctionType) -> _Found | None:
+        code = function.__code__
+        known = self._functions.get(id(code))
+        if known is None:
+            if len(self._functions) >= _MOST_FUNCTIONS:
+                self._functions.clear()
+            place = self._texts.place_of(code)
+            # The code object is kept beside, so that its id stays its own.
+            known = self._functions[id(code)] = (code, None if place is None else _Found(place))
+        return known[1]
+
+    def class_(self, cls: type) -> _Found | None:
+        found = self._classes.get(cls)
+        if found is None:
+            found = self._by_method(cls) or self._by_name(cls)
+            if found is not None:
+                self._classes[cls] = found
+        return found
+
+    def _by_method(self, cls: type) -> _Found | None:
+        for value in vars(cls).values():
+            method = unwrapped(value)
+            if not isinstance(method, types.FunctionType) or not method.__qualname__.startswith(cls.__qualname__ + "."):
+                continue
+            inside = self._texts.place_of(method.__code__)
+            for place in places(inside.text) if inside is not None else ():
+                if _is_class(place, cls) and inside is not None and _encloses(place, inside):
+                    return _Found(place)
+        return None
+
+    def _by_name(self, cls: type) -> _Found | None:
+        """A class without methods, made before anybody looked: it does not matter where, if all texts agree."""
+        found = list(self._named(cls))
+        return found[0] if len({each.code for each in found}) == 1 else None
+
+    def _named(self, cls: type) -> Iterator[_Found]:
+        for cell in self._texts.cells():
+            if cls.__name__ in cell.source:
+                for text in (cell, *self._texts.inside(cell)):
+                    yield from (_Found(place) for place in places(text) if _is_class(place, cls))
+
+
+_SEEN: weakref.WeakKeyDictionary[Any, _Seen] = weakref.WeakKeyDictionary()
+
+
+def _is_class(place: Place, cls: type) -> bool:
+    return place.is_class and place.qualname == cls.__qualname__ and cls.__module__ == "__main__"
+
+
+def _encloses(outer: Place, inner: Place) -> bool:
+    return outer.first_line <= inner.first_line and (inner.node.end_lineno or 0) <= (outer.node.end_lineno or 0)
+
+
+@functools.cache
+def _process_started() -> float:
+    import psutil  # noqa: PLC0415 asked only where a local module was loaded before keel
+
+    return float(psutil.Process().create_time())
+
+
+def unwrapped(thing: Any) -> Any:
+    """The function or class inside a method, a descriptor, or a wrapper that is no function itself."""
+    for _ in range(100):  # a wrapper may wrap itself
+        kind = type(thing)  # isinstance would ask lazy proxies who they are
+        if issubclass(kind, types.FunctionType | type):
+            break
+        if issubclass(kind, types.MethodType | classmethod | staticmethod):
+            thing = thing.__func__
+        elif issubclass(kind, property):
+            thing = thing.fget
+        elif issubclass(kind, functools.cached_property | functools.partial):
+            thing = thing.func
+        elif "__wrapped__" in getattr(thing, "__dict__", ()):
+            thing = thing.__wrapped__
+        else:
+            break
+    return thing

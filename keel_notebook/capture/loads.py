@@ -1,0 +1,121 @@
+"""Remembers local modules as Python loaded them: their source, and the variables that the import left (traps 9, 16).
+
+Nobody can tell later: a module and ``inspect`` go by the file, which may have been edited since, and a cell may
+change ``config.LR`` right after it has imported ``config``.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+from keel_notebook.capture.plain import plain, token
+
+Stamp = tuple[int, int, int]
+"""Size, mtime and ctime in nanoseconds."""
+
+
+@dataclass(slots=True)
+class Load:
+    """One loading of a file. ``serial`` counts the loadings of all files."""
+
+    stamp: Stamp
+    source: bytes
+    serial: int
+    variables: dict[str, str] | None = None
+    """The module's public plain variables when its import had ended, as tokens; None where that was not seen."""
+
+
+LOADS: dict[str, Load] = {}
+"""By path: the last loading that was seen."""
+
+_serials = count(1)
+_original = SourceFileLoader.path_stats
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """What tells one version of a file from another, or None where there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def watch_loads() -> None:
+    """From now on, remember every local module that is loaded or reloaded. Safe to call twice.
+
+    ``path_stats`` is what every import of a source file asks first, whether its byte code is used or not; and it
+    has returned before the module's code runs, so that no frame of keel's is in the tracebacks of that code.
+    """
+    if SourceFileLoader.path_stats is _original:
+        setattr(SourceFileLoader, "path_stats", _path_stats)  # noqa: B010 mypy refuses a plain assignment
+
+
+def unwatch_loads() -> None:
+    """Leave the import system as it was."""
+    setattr(SourceFileLoader, "path_stats", _original)  # noqa: B010 as above
+
+
+def _path_stats(loader: SourceFileLoader, path: str) -> Any:
+    stamp = None if is_installed(path) else stamp_of(path)
+    if stamp is not None:
+        try:
+            with open(path, "rb") as file:
+                LOADS[path] = Load(stamp, file.read(), next(_serials))
+        except OSError:
+            LOADS.pop(path, None)
+        spec = getattr(sys.modules.get(loader.name), "__spec__", None)
+        if type(spec) is ModuleSpec:
+            spec.__class__ = _Watched
+    return _original(loader, path)
+
+
+class _Watched(ModuleSpec):
+    """The spec of a module whose import is running: Python tells it when the import has ended, by this attribute.
+
+    A wrapper around ``exec_module`` would tell as well, but stand in every traceback of the module's code.
+    """
+
+    @property
+    def _initializing(self) -> bool:
+        return True
+
+    @_initializing.setter
+    def _initializing(self, running: bool) -> None:
+        self.__class__ = ModuleSpec  # type: ignore[assignment]  # what it was before its import began
+        self._initializing = running
+        load, module = LOADS.get(self.origin or ""), sys.modules.get(self.name)
+        if load is not None and module is not None:
+            load.variables = public_variables(module)
+
+
+def public_variables(module: ModuleType) -> dict[str, str]:
+    """The plain variables of a module as tokens. A leading underscore marks what is its own affair: memos, counters."""
+    found = list(vars(module).items())
+    return {name: token(value) for name, value in found if name[:1] != "_" and plain(value)}
+
+
+def serial_of(path: str) -> int:
+    """Which loading of a file was the last one seen; 0 for none."""
+    load = LOADS.get(path)
+    return 0 if load is None else load.serial
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to Python, to an installed package or to keel: such count by name, not by content."""
+    return path.startswith(_roots()) or os.path.realpath(path).startswith(_roots())
+
+
+@cache
+def _roots() -> tuple[str, ...]:
+    python, keel = os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(__file__))
+    found = [python, keel, *site.getsitepackages(), site.getusersitepackages()]
+    return tuple({os.path.join(root, "") for path in found for root in (path, os.path.realpath(path))})

@@ -1,0 +1,258 @@
+"""Which names a cell reads, with digests, and which it wrote, found by looking before and after (DESIGN 6).
+
+The code says what *may* happen (``core.reads``); this looks at what did. Where that cannot be told apart, a name is
+*ambiguous*: it becomes an input of the record, so that an old value is never put back over a newer one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import repeat
+from operator import is_not
+from typing import Any
+
+from keel_notebook.capture.aliases import IMMUTABLE, bound_to_same, sharing
+from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
+from keel_notebook.capture.namespace import is_ipythons, kind, kinds, persons_names
+from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.hidden import A_VALUE, Text, named
+from keel_notebook.core.ports import Digested, Digester
+from keel_notebook.core.reads import CellNames
+
+_NOT_HERE = Digested(ABSENT)
+_MISSING = object()
+_NONE: frozenset[str] = frozenset()
+_LOOKED_AT_SAFELY = frozenset({"frame", "table", "array", "relation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a cell did to the namespace. Every tuple is sorted."""
+
+    written: tuple[str, ...] = ()
+    """Names bound again or changed in place."""
+    deleted: tuple[str, ...] = ()
+    in_place: tuple[str, ...] = ()
+    """Of ``written``: names whose object stayed and whose content changed, and names that share parts with them."""
+    ambiguous: tuple[str, ...] = ()
+    """Names that a store in a branch may have bound to the very object that they had before."""
+    own: tuple[str, ...] = ()
+    """Names that were only read after this cell had bound them (``loss`` after its loop): not inputs after all."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """The namespace before a cell. It keeps no value alive that the cell replaces for sure."""
+
+    cell: CellNames
+    by_functions: frozenset[str]
+    """Names that functions of other cells may bind through ``global``."""
+    names: frozenset[str]
+    old: dict[str, Any] = field(repr=False)
+    weak: dict[str, weakref.ref[Any]] = field(repr=False)
+    watched: dict[str, Digested] = field(repr=False)
+    """Digests of values that the cell may change in place, for every name bound to them."""
+
+
+class NameWatch:
+    """Looks at the namespace of a shell before and after a cell."""
+
+    def __init__(self, shell: Any, digester: Digester, definitions: NotebookDefinitions | None = None) -> None:
+        self._shell = shell
+        self._digester = digester
+        self._definitions = definitions or NotebookDefinitions(shell)
+        self._asked_about: CellNames | None = None
+        self._digests: dict[str, tuple[int, Digested]] = {}
+        """Id and digest of what ``reached`` has digested, until ``before`` takes it."""
+        self._through_functions: set[str] = set()
+        self._bound_by_functions: set[str] = set()
+
+    # ---- what a cell reads -------------------------------------------------------------------------------
+
+    def reached(
+        self, names: Iterable[str], cell: CellNames, digest: Callable[[Any], Digested] | None = None
+    ) -> dict[str, Digested]:
+        """The inputs of a cell: the names, what its strings and imports name, and all that functions among them read.
+
+        A name that does not exist has the digest ``ABSENT``; built-ins and IPython's own names are left out. A name
+        that the cell has surely stored before it calls a function is the cell's own and not an input, although the
+        function reads it (``df = load(); plot()``). A module that the cell imports is there under its file's name.
+
+        Args:
+            names: usually ``cell.reads``.
+            cell: the analysed cell.
+            digest: how to digest a value; the digester's own way if left out.
+        """
+        digest = digest or self._digester.digest
+        if cell is not self._asked_about:
+            self._forget()
+            self._asked_about = cell
+        found: dict[str, Digested] = {}
+        gone: dict[str, frozenset[str]] = {}
+        todo = [(name, cell.stored_before.get(name, _NONE)) for name in {*names, *self._hidden(cell)}]
+        while todo:
+            name, before = todo.pop()
+            known = gone.get(name)
+            if known is not None and known <= before:
+                continue
+            gone[name] = before = before if known is None else known & before
+            digested = found.get(name) or self._digested(name, digest)
+            if digested is None:
+                continue
+            found[name] = digested
+            more = digested.reaches | self._in_text(name)
+            self._through_functions |= more
+            todo += [(each, before) for each in more - before]
+        return {_shown(name): digested for name, digested in found.items()}
+
+    def _hidden(self, cell: CellNames) -> set[str]:
+        namespace = self._shell.user_ns
+        names = {IMPORTED + module for module in self._definitions.modules_in(cell.modules, cell.chains)}
+        if cell.hidden:
+            names |= cell.hidden.among(kinds(namespace, cell.hidden.every))
+        if cell.reads_everything:
+            names.update(persons_names(self._shell))
+        return names
+
+    def _digested(self, name: str, digest: Callable[[Any], Digested]) -> Digested | None:
+        """The digest behind a name; None where the name is no input."""
+        if name.startswith(IMPORTED):
+            return self._definitions.module(name.removeprefix(IMPORTED))
+        value = self._shell.user_ns.get(name, _MISSING)
+        if value is _MISSING:
+            return None if hasattr(builtins, name) or name in _IPYTHONS_OWN else _NOT_HERE
+        if self._shell.user_ns_hidden.get(name, _MISSING) is value or name in _PYTHONS_OWN:
+            return None
+        found = digest(value)
+        self._digests[name] = (id(value), found)
+        self._bound_by_functions |= self._definitions.stores(value)
+        return found
+
+    def _forget(self) -> None:
+        self._asked_about = None
+        self._digests, self._through_functions, self._bound_by_functions = {}, set(), set()
+
+    def _in_text(self, name: str) -> frozenset[str]:
+        value = self._shell.user_ns.get(name)
+        if type(value) is not str:
+            return _NONE
+        hidden = named([Text(value, A_VALUE)])
+        return hidden.among(kinds(self._shell.user_ns, hidden.every)) if hidden else _NONE
+
+    def aliases(self, names: Iterable[str]) -> list[tuple[str, ...]]:
+        """The groups of names of the namespace that are bound to the same object as one of ``names``."""
+        namespace = self._shell.user_ns.copy()
+        ids = {id(namespace[name]) for name in names if name in namespace}
+        return [tuple(sorted(group)) for group in bound_to_same(namespace, ids).values()]
+
+    # ---- what a cell wrote -------------------------------------------------------------------------------
+
+    def before(self, cell: CellNames) -> Snapshot:
+        """A snapshot, to be taken right before the body runs, after ``reached`` where that is asked too."""
+        if cell is not self._asked_about:
+            self._forget()
+        namespace: dict[str, Any] = self._shell.user_ns.copy()
+        watched = self._watched(cell, namespace)
+        by_functions = frozenset(self._bound_by_functions)
+        self._forget()
+        names = frozenset(namespace)
+        for name in cell.stores | cell.deletes:
+            namespace.pop(name, None)  # `df = df.copy()` must not find the old frame alive
+        weak = {}
+        for name in (cell.maybe_stores | cell.maybe_deletes | by_functions) & namespace.keys():
+            try:
+                weak[name] = weakref.ref(namespace[name])
+            except TypeError:
+                continue
+            del namespace[name]
+        return Snapshot(cell, by_functions, names, namespace, weak, watched)
+
+    def _watched(self, cell: CellNames, namespace: Mapping[str, Any]) -> dict[str, Digested]:
+        digests: dict[int, Digested] = {}
+        for name in {*cell.mentioned, *self._digests} & namespace.keys():
+            value = namespace[name]
+            if type(value) in IMMUTABLE or self._only_looked_at(name, value, cell):
+                continue
+            at, digested = self._digests.get(name, (0, None))
+            if digested is None or at != id(value):
+                if name not in cell.reads or is_ipythons(name) or self._shell.user_ns_hidden.get(name) is value:
+                    continue
+                digested = self._digester.digest(value)
+            if digested.digest is not None:
+                digests[id(value)] = digested
+        groups = bound_to_same(namespace, digests) if digests else {}
+        return {name: digests[at] for at, group in groups.items() for name in group}
+
+    def _only_looked_at(self, name: str, value: Any, cell: CellNames) -> bool:
+        if name in cell.mutation_suspects or name in self._through_functions or cell.reads_everything:
+            return False
+        return kind(value) in _LOOKED_AT_SAFELY
+
+    def after(self, snapshot: Snapshot) -> Changed:
+        """What changed since the snapshot."""
+        cell, namespace = snapshot.cell, self._shell.user_ns.copy()
+        rebound = self._rebound(snapshot, namespace)
+        same = {name for name in cell.maybe_stores | snapshot.by_functions if name in namespace} - rebound
+        shared = {name for name in same if _shares_fate(name, rebound - snapshot.by_functions, cell)}
+        in_place = self._changed_in_place(snapshot, namespace, rebound)
+        gone = {name for name in snapshot.names if name not in namespace and not self._is_ours(name, cell)}
+        gone |= {name for name in cell.deletes if name not in namespace}
+        return Changed(
+            written=tuple(sorted(rebound | shared | in_place)),
+            deleted=tuple(sorted(gone)),
+            in_place=tuple(sorted(in_place)),
+            ambiguous=tuple(sorted(same - shared - in_place)),
+            own=tuple(sorted(cell.late_reads & rebound)),
+        )
+
+    def _rebound(self, snapshot: Snapshot, namespace: dict[str, Any]) -> set[str]:
+        old, weak = snapshot.old, snapshot.weak
+        differs = map(is_not, namespace.values(), map(old.get, namespace, repeat(_MISSING)))
+        found = {name for name, new in zip(namespace, differs, strict=True) if new}
+        kept = {name for name, ref in weak.items() if name in found and ref() is namespace[name]}
+        cell = snapshot.cell
+        return {name for name in found - kept if not self._is_ours(name, cell)} | (cell.stores & namespace.keys())
+
+    def _is_ours(self, name: str, cell: CellNames) -> bool:
+        """Whether a change of the name is IPython's doing or keel's, not the cell's."""
+        return is_ipythons(name) and name not in cell.stores and name not in cell.maybe_stores
+
+    def _changed_in_place(self, snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str]) -> set[str]:
+        digests: dict[int, Digested] = {}
+        changed: set[str] = set()
+        for name, before in snapshot.watched.items():
+            if name in rebound or name not in namespace:
+                continue
+            value = namespace[name]
+            if id(value) not in digests:
+                digests[id(value)] = self._digester.digest(value)
+            if digests[id(value)].digest != before.digest:
+                changed.add(name)
+        if changed:
+            others = {
+                name: value
+                for name, value in namespace.items()
+                if name not in rebound and name not in snapshot.watched and not self._is_ours(name, snapshot.cell)
+            }
+            changed |= sharing([namespace[name] for name in changed], others)
+        return changed
+
+
+_IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit"})
+_PYTHONS_OWN = frozenset(
+    {"__name__", "__builtins__", "__builtin__", "__doc__", "__loader__", "__spec__", "__package__"}
+)
+
+
+def _shares_fate(name: str, rebound: set[str], cell: CellNames) -> bool:
+    """Whether a name that was surely bound again has all its stores in blocks that store ``name`` as well."""
+    blocks = cell.blocks.get(name, frozenset())
+    return any(other in rebound and its and its <= blocks for other, its in cell.blocks.items())
+
+
+def _shown(name: str) -> str:
+    """``pkg/sub.py`` for a module that the cell imports: a name that no variable can have."""
+    return name.removeprefix(IMPORTED).replace(".", "/") + ".py" if name.startswith(IMPORTED) else name

@@ -1,0 +1,60 @@
+"""The notebook's namespace: which of its names are the person's, and what kind of value they hold."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_IPYTHONS = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_dh|_oh|_ih|_sh|_exit_code|In|Out|__\w+__|__keel\w*")
+"""Names that IPython and Python keep there."""
+
+_TABLES = {
+    "DataFrame": "frame",
+    "LazyFrame": "frame",
+    "Series": "frame",
+    "GeoDataFrame": "frame",
+    "Table": "table",
+    "RecordBatch": "table",
+    "RecordBatchReader": "table",
+    "Dataset": "table",
+    "FileSystemDataset": "table",
+    "ndarray": "array",
+    "Array": "array",
+    "ChunkedArray": "array",
+    "DuckDBPyRelation": "relation",
+}
+
+
+def is_ipythons(name: str) -> bool:
+    """Whether a name is IPython's or Python's own (``_``, ``Out``, ``_i3``, ``__name__``), unless a cell binds it."""
+    return _IPYTHONS.fullmatch(name) is not None
+
+
+def persons_names(shell: Any) -> list[str]:
+    """The names of the notebook that a person made."""
+    hidden = shell.user_ns_hidden
+    return [
+        name
+        for name, value in shell.user_ns.copy().items()
+        if not is_ipythons(name) and not (name in hidden and hidden[name] is value)
+    ]
+
+
+def kind(value: Any) -> str:
+    """``frame``, ``table``, ``array``, ``relation``, ``module``, ``class`` or ``plain``.
+
+    Told by the type's name, because none of the libraries need be there.
+    """
+    cls = type(value)
+    if issubclass(cls, types.ModuleType):
+        return "module"
+    if issubclass(cls, type):
+        return "class"
+    return next((_TABLES[base.__name__] for base in cls.__mro__ if base.__name__ in _TABLES), "plain")
+
+
+def kinds(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """The kinds of those names that exist."""
+    return {name: kind(namespace[name]) for name in names if name in namespace}
