@@ -150,14 +150,15 @@ class Leader:
         try:
             entry = self.attached.runner.finish(body.attempt, outcome(status, result))
         except KeyboardInterrupt:
-            say(f"{step.name}: interrupted while it was recorded; it is not saved")
+            self._not_recorded(body, "interrupted while it was recorded; it is not saved")
             return
         except KeelError as problem:
-            say(f"{step.name}: not recorded: {problem}")
+            self._not_recorded(body, f"not recorded: {problem}")
             return
         except Exception as fault:  # noqa: BLE001 a fault of keel's own never replaces the cell's result
             self._kernel.fault(fault)
-            say(f"{step.name}: not recorded: {InternalError(doing='recorded a step', kind=type(fault).__name__)}")
+            kind = type(fault).__name__
+            self._not_recorded(body, f"not recorded: {InternalError(doing='recorded a step', kind=kind)}")
             return
         self.attached.stepper.executed(body, entry)
         made = [write.name for write in entry.writes] + [item.name for item in entry.not_stored]
@@ -165,6 +166,10 @@ class Leader:
         if entry.not_stored and not step.always:
             listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
             say(f"{step.name}: not stored: {listed}")
+
+    def _not_recorded(self, body: Body, why: str) -> None:
+        self._kernel.say(f"{body.attempt.step.name}: {why}")
+        self.attached.stepper.unrecorded(body, why)
 
     def plain(self, cell: RunningCell, status: Status, at: float) -> None:
         """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time."""

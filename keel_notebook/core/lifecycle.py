@@ -50,11 +50,16 @@ def steps_in(records: FlowRecords) -> dict[str, list[Entry]]:
     return found
 
 
-def recorded(records: FlowRecords, step: str, now: Fingerprint) -> Recorded:
-    """What ``decide`` needs to know of a step whose fingerprint is ``now``."""
+def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "") -> Recorded:
+    """What ``decide`` needs to know of a step whose fingerprint is ``now``.
+
+    ``root`` separates the notebooks of a folder where nobody tells which one runs: records are shared by
+    content, deaths are not (DESIGN 5, Which flow).
+    """
     entries = steps_in(records).get(step, [])
+    own = [entry for entry in entries if entry.ambient.get("root", "") == root]
     live = tuple(_not_retired(entries))
-    tries, deaths, memory = _unfinished(entries, records, now)
+    tries, deaths, memory = _unfinished(own, records, now)
     untrusted = frozenset(entry.entry for entry in live if entry.entry in records.untrusted)
     ended = tuple(entry for entry in live if entry.status is not Status.RUNNING)
     return Recorded(ended, tries=tries, deaths=deaths, memory=memory, untrusted=untrusted)

@@ -251,6 +251,10 @@ class Stepper:
         else:
             self._ledger.note(done)
 
+    def unrecorded(self, body: Body, why: str) -> None:
+        """Keep that a body ran and nothing of it could be recorded."""
+        self._ledger.note(replace(now(body.attempt.step, EXECUTED), why=why))
+
     def replayed(self, step: StepNow, swap: Swap) -> None:
         """Keep that a record was put back."""
         entry = swap.prepared.entry

@@ -66,6 +66,7 @@ def _status(session: Session, words: list[str]) -> StatusTable:
         live=True,
         notebook=str(notebook_path(session.shell, session.cwd) or ""),
         order=session.ledger.order,
+        run=attached.journal.run or None,
     )
     return StatusTable(report)
 
@@ -85,7 +86,8 @@ def _why(session: Session, words: list[str]) -> WhyTable:
     attached = session.attached()
     name = _one_name(words, "%keel why NAME")
     records = attached.journal.records(attached.flow.id)
-    return WhyTable(why(name, records, session.ledger.done, when=local_time))
+    run = attached.journal.run or None
+    return WhyTable(why(name, records, session.ledger.done, run=run, when=local_time))
 
 
 def _lineage(session: Session, words: list[str]) -> Any:

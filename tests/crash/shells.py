@@ -7,6 +7,7 @@ here, in the tests, and the product knows nothing of it.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -145,11 +146,16 @@ def _shell(order: Order) -> None:
 def _serve() -> None:
     """The warm process: forks a shell for each order, tells its pid, then how it ended."""
     import IPython.core.interactiveshell
-    import keel_notebook.front.magics
     import numpy
+
+    import keel_notebook.front.magics
+    import keel_notebook.leading
+    from keel_notebook import wiring
 
     assert IPython, keel_notebook
     assert numpy
+    # No ingest beside hundreds of shells: what it does is shown in tests/journal, and it would take both cores.
+    wiring.open_journal = functools.partial(wiring.open_journal, rest_s=None)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
