@@ -124,9 +124,15 @@ def show(console: Console, outcome: Outcome) -> None:
             continue
         then = first.get(run.cell)
         replayed = outcome.decisions.get(run.step) == "replayed"
-        saved = _time(then.seconds - run.seconds) if replayed and then else ""
-        table.add_row(run.step, _then(then), _decision(outcome.decisions.get(run.step)), _time(run.seconds), saved)
-    console.print(Padding(table, (1, 0, 1, 2)))
+        gained = then.seconds - run.seconds if replayed and then else 0
+        table.add_row(
+            run.step,
+            _then(then),
+            _decision(outcome.decisions.get(run.step)),
+            _time(run.seconds),
+            _time(gained) if gained > 0 else "",
+        )
+    console.print(Padding(table, (1, 0, 1, 2), expand=False))
 
     steps = [run.step for run in outcome.again if run.step]
     replayed_count = sum(outcome.decisions.get(step) == "replayed" for step in steps)
@@ -138,8 +144,10 @@ def show(console: Console, outcome: Outcome) -> None:
 
 
 def _verdict(console: Console, what: str, unit: str, count: int, others: list[str]) -> None:
-    verdict = f"[red]✗ {len(others)} of {count} {unit} differ[/]" if others else "[green]✓ equal[/]"
-    console.print(f"  {what:<8} {verdict}  [dim]({count} {unit}, against the undisturbed run)[/]")
+    verdict = (
+        f"[red]✗ {len(others)} of {count} {unit} differ[/]" if others else f"[green]✓ equal[/]   [dim]{count} {unit}[/]"
+    )
+    console.print(f"  {what:<8} {verdict} [dim]against the undisturbed run[/]")
 
 
 def _then(run: CellRun | None) -> Text | str:
