@@ -11,12 +11,12 @@ import inspect
 import marshal
 import os
 import sys
-import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.capture.ambient_part import Lost
+from keel_notebook.capture.loads import LOADS, is_installed, public_variables
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
 
 _LARGE = 1 << 16
@@ -53,12 +53,8 @@ class ModuleGlobals:
         for name in sorted(after):
             now, old = after[name], before.get(name)
             values = dict(_attributes(sys.modules[name]))
-            if old is None:  # imported by this step: set since then is what is not as the source says
-                differs = [
-                    path
-                    for path, literal in _literals(sys.modules[name])
-                    if path in now and not _same(values[path], literal)
-                ]
+            if old is None:
+                differs = _set_since_import(sys.modules[name], values)
             else:
                 differs = [path for path in now if path not in old or old[path] != now[path]]
                 changes += [[name, path] for path in sorted(old.keys() - now.keys())]
@@ -121,6 +117,20 @@ def _attributes(module: ModuleType) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def _set_since_import(module: ModuleType, values: Mapping[str, Any]) -> list[str]:
+    """What is not as the import left it, in a module that the step itself imported.
+
+    Known where the loading was watched; else, and for attributes of classes, what the source sets to a literal.
+    """
+    load = LOADS.get(getattr(module, "__file__", None) or "")
+    left = load.variables if load is not None else None
+    differs = {path for path, literal in _literals(module) if path in values and not _same(values[path], literal)}
+    if left is not None:
+        differs = {path for path in differs if path not in left}
+        differs |= {name for name, value in public_variables(module).items() if left.get(name) != value}
+    return sorted(differs)
+
+
 def _literals(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Globals and class attributes that the source sets once, to a literal: the value they had after the import."""
     try:
@@ -154,14 +164,4 @@ def _same(value: Any, literal: Any) -> bool:
 
 def _is_local(name: str, module: Any) -> bool:
     file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or name == "__main__" or name.partition(".")[0] == "keel_notebook":
-        return False
-    full = os.path.abspath(file)
-    return not full.startswith(_INSTALLED) and _PACKAGES.isdisjoint(full.split(os.sep))
-
-
-_INSTALLED = tuple(
-    os.path.join(path, "")
-    for path in {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-_PACKAGES = frozenset({"site-packages", "dist-packages"})
+    return isinstance(file, str) and name != "__main__" and not is_installed(os.path.abspath(file))

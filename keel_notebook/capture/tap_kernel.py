@@ -14,7 +14,7 @@ import struct
 import sys
 import termios
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +50,7 @@ class KernelTap:
         self._children = children or Children()
         self._recording: _Recording | None = None
         self._streams = _outstreams()
+        self._unmark: list[Callable[[], None]] = []
         self._listen()
 
     def open(self) -> None:
@@ -60,9 +61,7 @@ class KernelTap:
         self._children.mark()
         parent = _header(self._shell.get_parent())
         self._recording = _Recording(parent.get("msg_id"), strays, Fold(caps=self._caps))
-        if strays:
-            for stream in self._streams:
-                _mark_strays(stream, strays)
+        self._unmark = [_mark_strays(stream, strays) for stream in self._streams] if strays else []
 
     def close(self) -> tuple[Message, ...]:
         """Stop, and give the messages: folded, capped, in order.
@@ -78,8 +77,8 @@ class KernelTap:
                 self._await_late_output(recording)
         finally:
             self._recording = None  # C19: what comes later is shown, and credited to nobody
-            for stream in self._streams:
-                vars(stream).pop("write", None)
+            for unmark in self._unmark:
+                unmark()
         return recording.finish()
 
     def replay(self, messages: Sequence[Message]) -> None:
@@ -189,7 +188,7 @@ class _Recording:
         self._cell = cell
         self._strays = strays
         self._fold = fold
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser that displays may come in between
         self._pid = os.getpid()
         self._fault: Exception | None = None
 
@@ -215,9 +214,12 @@ class _Recording:
     def finish(self) -> tuple[Message, ...]:
         """What was noted, folded. Raises InternalError (E040) where something could not be noted."""
         with self._lock:
-            if self._fault is not None:
-                raise InternalError(doing="recorded the output", kind=type(self._fault).__name__) from self._fault
-            return self._fold.finish()
+            if self._fault is None:
+                try:
+                    return self._fold.finish()
+                except Exception as fault:  # noqa: BLE001 - told in the next line
+                    self._fault = fault
+        raise InternalError(doing="recorded the output", kind=type(self._fault).__name__) from self._fault
 
 
 class _NotPlainError(Exception):
@@ -261,20 +263,31 @@ def _outstreams() -> list[Any]:
     return [stream for stream in (sys.stdout, sys.stderr) if hasattr(stream, "pub_thread")]
 
 
-def _mark_strays(stream: Any, strays: frozenset[int | None]) -> None:
+def _mark_strays(stream: Any, strays: frozenset[int | None]) -> Callable[[], None]:
     """Give text of threads that earlier cells left running a parent of its own: shown as always, but not recorded.
 
-    The stream keeps one buffer per parent, so it is never mixed with what the cell itself prints (C19).
+    The stream keeps one buffer per parent, so it is never mixed with what the cell itself prints (C19). Returns what
+    takes the mark off again.
     """
-    write = type(stream).write
+    write = stream.write
+    patched = vars(stream).get("write")
 
     def marked(text: str) -> Any:
         if threading.get_ident() not in strays:
-            return write(stream, text)
+            return write(text)
         with _parent_of(stream, {**stream.parent_header, _STRAY: True}):
-            return write(stream, text)
+            return write(text)
+
+    def unmark() -> None:
+        if vars(stream).get("write") is not marked:
+            return  # somebody patched it in the meantime: theirs goes on, through ours
+        if patched is None:
+            del stream.write
+        else:
+            stream.write = patched
 
     stream.write = marked
+    return unmark
 
 
 @contextmanager

@@ -25,7 +25,7 @@ class ShellTap:
         self._shell = shell
         self._caps = caps
         self._fold: Fold | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser that prints may come in between
         self._apart = threading.local()
         self._strays: frozenset[int | None] = frozenset()
         self._tees: list[tuple[str, _Tee]] = []

@@ -10,20 +10,25 @@ from jupyter_client.manager import start_new_kernel
 from keel_notebook.capture.outputs import unpack_messages
 
 SETUP = """
-import base64 as _b64
+import base64 as _b64, threading as _threading
 from keel_notebook.capture import outputs as _outputs
 from keel_notebook.capture.world import World as _World
 
 _tap, _world, _kept, _seen = _outputs.make_tap(get_ipython()), _World(), {}, {}
 
+def _on_main():
+    return _threading.current_thread() is _threading.main_thread()
+
 def _before(shell_info):
+    if not _on_main():
+        return
     _before.name = (shell_info.raw_cell or "").partition("# record ")[2].partition("\\n")[0]
     if _before.name:
         _world.open()
         _tap.open()
 
 def _after(result):
-    if _before.name:
+    if _on_main() and _before.name:
         _kept[_before.name] = _outputs.pack_messages(_tap.close())
         _seen[_before.name] = _world.close()
 

@@ -194,6 +194,16 @@ def test_trap_16_a_module_imported_by_the_step_that_set_it(here, there, tmp_path
     assert there.value("[config.LR, config.WHERE, config.N]", "import config") == [0.1, "there", 1]
 
 
+def test_trap_16_a_computed_value_set_by_the_step_that_imported_the_module(here, there, tmp_path):
+    for side in ("here", "there"):
+        (tmp_path / side / "config.py").write_text("LR = float('0.5')\nN = int('1')\n")
+    here.run("from keel_notebook.capture.loads import watch_loads; watch_loads()")
+    change = here.record("import sys; sys.path.insert(0, ''); import config; config.LR = 0.1; config.new = 2")
+    assert change["modules"] == [["config", "LR", 0.1], ["config", "new", 2]]
+    assert there.replay(change) == []
+    assert there.value("[config.LR, config.new]", "import config") == [0.1, 2]
+
+
 def test_trap_16_an_object_set_in_a_local_module_is_named(here, tmp_path):
     (tmp_path / "here" / "config.py").write_text("db = None\n")
     here.run("import sys; sys.path.insert(0, ''); import config")

@@ -2,12 +2,13 @@
 
 import itertools
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keel_notebook.core.fold import fold
+from keel_notebook.core.fold import Fold, fold
 from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import weight
 from tests.outputs.screens import jupyterlab
@@ -121,6 +122,18 @@ def test_c21_head_and_tail_are_kept_and_the_marker_counts_what_is_missing(lines,
     assert len(kept.content["text"].encode()) <= cap
     assert len(head.encode()) > cap // 4
     assert len(tail.encode()) > cap // 4 - 256
+
+
+def test_c21_two_million_lines_take_no_memory_of_their_size():
+    folding, some = Fold(), "".join(f"line {i}\n" for i in range(10_000))
+    tracemalloc.start()
+    for _ in range(200):
+        folding.feed(text(some + "\n"))
+    kept = folding.finish()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept[0].content["text"].endswith("line 9999\n\n")
+    assert peak < 10 << 20  # of 20 MB that were printed
 
 
 def test_c21_two_streams_in_turn_are_capped_with_one_marker():
