@@ -76,6 +76,12 @@ def _options(  # noqa: PLR0913 - the options of keel.call
     return CallOptions(word, doubt, retries, seconds, on_error, trust_key)
 
 
+def _trusted(key: Any, *, trust_key: bool) -> bool:
+    if trust_key and key is None:
+        raise SettingsError(where="keel.call", detail="trust_key vouches for a key: give one")
+    return trust_key
+
+
 def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
     fn: Callable[..., R],
     /,
@@ -106,7 +112,7 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
         trust_key: the key alone finds the record, whatever function and arguments are now.
         **kwargs: its keyword arguments.
     """
-    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=trust_key)
+    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls()
     if calls is None:
@@ -128,7 +134,7 @@ def defer(  # noqa: PLR0913 - the options of keel.call
     **kwargs: Any,
 ) -> Deferred:
     """A call for ``keel.gather``: its place is given now, it runs when it is awaited (Z2)."""
-    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=trust_key)
+    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls()
     if calls is None:
@@ -186,7 +192,8 @@ def map(  # noqa: A001, PLR0913 - pinned by DESIGN 3.2
     by default; ``executor`` is any ``concurrent.futures.Executor`` (processes, Dask, …). ``key`` is a function of
     the item, or one key for each.
     """
-    options = _options("idempotent", "fail", retries, timeout, on_error, trust_key=trust_key)
+    trusted = _trusted(key, trust_key=trust_key)
+    options = _options("idempotent", "fail", retries, timeout, on_error, trust_key=trusted)
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls()
     if calls is None:
@@ -279,6 +286,6 @@ def idempotency_key() -> str:
         raise SettingsError(where="keel.idempotency_key", detail="it is asked inside a step")
     inside = scope.inside()
     if inside is not None:
-        return calls.key_of(inside.claim)
+        return calls.key_of(inside)
     here = calls.records()[0]
     return here.idempotency_key or calls.step_key(here)

@@ -104,11 +104,15 @@ class Poll:
     terminal: tuple[str, ...]
 
 
+ONCE = Retry()
+"""No second attempt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layers:
     """The policy of one target. None: that layer is not there."""
 
-    retry: Retry = Retry()
+    retry: Retry = ONCE
     ttl_ms: int | None = None
     rate: tuple[int, int] | None = None
     breaker: Mapping[str, Any] | None = None

@@ -115,7 +115,7 @@ class Request:
 
 
 Attempt = Callable[[int], Mapping[str, Any]]
-"""Gets the number of the attempt, gives ``{"status": "ok", "payload": …}`` or ``{"status": "error", "class": …, …}``."""
+"""Gets the number of the attempt; gives ``{"status": "ok", "payload": …}`` or ``{"status": "error", "class": …}``."""
 
 
 class PolicyEngine:

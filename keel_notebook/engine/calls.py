@@ -43,7 +43,7 @@ class Calls:
 
     # ---- one call
 
-    def claim(  # noqa: PLR0913 - what a call is made of
+    def claim(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], options: CallOptions,
         key: Any = None,
     ) -> Claim:  # fmt: skip
@@ -57,9 +57,7 @@ class Calls:
                 name = f"{outer.path}/{name}"
             text = (arguments.digest or "?")[:16] if key is None else str(key)
             seq = self.journal.next_seq()
-            return Claim(
-                function, args, kwargs, options, key is not None, here, here.place(name, text), arguments, seq
-            )
+            return Claim(function, args, kwargs, options, key is not None, here, here.place(name, text), arguments, seq)
 
     def begin(self, claim: Claim) -> Given | Going:
         """Decide about a call, and do all that comes before its function runs.
@@ -74,9 +72,7 @@ class Calls:
             if found is None:
                 decision = self._unread(now)
             else:
-                decision = c.decide_call(
-                    now, found.candidates(now), mode=self.parts.mode, untrusted=here.untrusted
-                )
+                decision = c.decide_call(now, found.candidates(now), mode=self.parts.mode, untrusted=here.untrusted)
             match decision:
                 case Execute(attempt, _):
                     return self.go(claim, now, attempt)
@@ -99,7 +95,9 @@ class Calls:
             raw = plain.envelope(value) if changed is None else None
             if raw is not None and going.entry is None and not going.awaited and not going.unreplayable:
                 # One entry, built once: this is the way of nearly every call (DESIGN 10).
-                self.keep(self._entry(going, payload=Payload(self.journal.blob(raw), (), (), len(raw))), going.claim.scope)
+                self.keep(
+                    self._entry(going, payload=Payload(self.journal.blob(raw), (), (), len(raw))), going.claim.scope
+                )
                 return value
             try:
                 if going.entry is not None:
@@ -294,4 +292,3 @@ class Calls:
         if not self._undurable:
             self._undurable = True
             self.parts.say(f"durable calls run, not durable: {error}")
-

@@ -17,8 +17,8 @@ from typing import Any
 from keel_notebook.core.attempts import GiveUp
 from keel_notebook.core.model import Effect
 from keel_notebook.engine import scope
-from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.callparts import Claim, Given, Going
+from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.plain import ATOMS
@@ -42,7 +42,7 @@ def run(calls: Calls, claim: Claim) -> Any:
                 value = claim.function(*claim.args, **claim.kwargs)
             finally:
                 scope.pop(token)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - raised again, unless failures are kept
         return _failed(calls, go, error)
     if type(value) not in ATOMS and inspect.isawaitable(value):
         go.awaited = True

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from keel_notebook.core.calls import Place
 from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, entry_id
 from keel_notebook.core.ports import Known
 from keel_notebook.engine.calls import Calls
@@ -42,14 +43,14 @@ def loop(calls: Calls, items: Iterable[T], state: Sequence[str], key: str) -> It
             continue
         began = calls.parts.clock.monotonic()
         yield item
-        entry = _turn(calls, here, key, place.occurrence, turn, state)
+        entry = _turn(calls, here, place, turn, state)
         entry = replace(entry, took_s=calls.parts.clock.monotonic() - began)
         if ambient is not None:
             entry = replace(entry, ambient=dict(entry.ambient) | {"state": ambient.after(before)})
         calls.keep(entry, here)
 
 
-def _turn(calls: Calls, here: StepScope, key: str, occurrence: int, turn: int, state: Sequence[str]) -> Entry:
+def _turn(calls: Calls, here: StepScope, place: Place, turn: int, state: Sequence[str]) -> Entry:
     namespace, journal = calls.parts.namespace, calls.journal
     gone = [name for name in state if name not in namespace]
     if gone:
@@ -62,7 +63,7 @@ def _turn(calls: Calls, here: StepScope, key: str, occurrence: int, turn: int, s
         now, seq = calls.parts.clock.now(), journal.next_seq()
         return Entry(
             entry=entry_id(journal.run, seq), flow=calls.parts.flow, run=journal.run, seq=seq, step=here.step,
-            kind=Kind.LOOP, status=Status.OK, occurrence=occurrence, call="keel.loop", key=key, attempt=1,
+            kind=Kind.LOOP, status=Status.OK, occurrence=place.occurrence, call=place.call, key=place.key, attempt=1,
             code=Digest(here.identity), inputs=tuple(Input(name, None) for name in state), ambient={"turn": turn},
             writes=packed.writes, payload=packed.payload, started_at=now, ended_at=now,
         )  # fmt: skip

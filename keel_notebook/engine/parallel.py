@@ -14,8 +14,8 @@ from typing import Any
 
 from keel_notebook.core.attempts import GiveUp
 from keel_notebook.core.model import NotStored
-from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.callparts import CallOptions, Claim, Given, Going
+from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.invoke import in_time, named, run_async
@@ -123,7 +123,7 @@ class Map:
                     return
                 done, _ = wait(self._running, return_when=FIRST_COMPLETED)
                 self._changed = self._changed or (
-                    before.changing and self._calls.prints.of(self._function).digest != before.digest
+                    bool(before.changing) and self._calls.prints.of(self._function).digest != before.digest
                 )
                 for future in done:
                     self._arrived(executor, future)

@@ -78,7 +78,7 @@ class Snapshot:
         for at, child in enumerate(children):
             if type(child) in ATOMS:
                 was = before.children[at] if at < len(before.children) else new
-                changed = changed or was is not child and not _same_atom(was, child)
+                changed = changed or (was is not child and not _same_atom(was, child))
                 parts.append(_new(child, new))
             elif id(child) in position:
                 old = position[id(child)]
@@ -154,7 +154,7 @@ def _whole(thing: Any) -> Any:
 
 
 def _immutable(thing: Any) -> bool:
-    return isinstance(thing, type) or type(thing).__module__ == "builtins" and callable(thing)
+    return isinstance(thing, type) or (type(thing).__module__ == "builtins" and callable(thing))
 
 
 def put_back(thing: Any, recipe: list[Any], new: list[Any]) -> None:

@@ -64,7 +64,7 @@ class Progress:
         if self._failed:
             parts.append(f"{self._failed} failed")
         ran = self._done - self._there
-        if 0 < ran and self._done < self._total:
+        if ran > 0 and self._done < self._total:
             left = (now - self._began) / ran * (self._total - self._done)
             parts.append(f"about {duration(left)} left")
         return ", ".join(parts).ljust(79)

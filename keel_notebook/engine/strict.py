@@ -65,7 +65,13 @@ class StrictFlow:
     """A strict flow that was entered. One thread at a time; positions are claimed in the order of calling (K4)."""
 
     def __init__(  # noqa: PLR0913 - made by ``enter`` only
-        self, *, journal: Journal, clock: Clock, lease: FlowLease | None, identity: Identity, rules: Rules,
+        self,
+        *,
+        journal: Journal,
+        clock: Clock,
+        lease: FlowLease | None,
+        identity: Identity,
+        rules: Rules,
         state: f.FlowState,
     ) -> None:
         self._journal = journal
@@ -289,9 +295,7 @@ def _refused(error: KeelError) -> Outcome:
     }  # fmt: skip
 
 
-def enter(  # noqa: PLR0913 - the ports, by name
-    identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLease, rules: Rules
-) -> StrictFlow:
+def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLease, rules: Rules) -> StrictFlow:
     """Enter a strict flow, or replay a completed one.
 
     Raises LeaseError (E030) where another holder runs it, DeadError (E032) where its attempts are used up.

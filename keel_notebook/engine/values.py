@@ -31,10 +31,22 @@ def value(calls: Calls, kind: Kind, key: str, live: Callable[[], Any]) -> Any:
         journal = calls.journal
         now, seq = calls.parts.clock.now(), journal.next_seq()
         entry = Entry(
-            entry=entry_id(journal.run, seq), flow=calls.parts.flow, run=journal.run, seq=seq, step=here.step, kind=kind,
-            status=Status.OK, occurrence=place.occurrence, call=f"keel.{key}", key=key, attempt=0,
-            code=Digest(here.identity), payload=Payload(journal.blob(raw), (), (), len(raw)), started_at=now, ended_at=now,
-        )  # fmt: skip
+            entry=entry_id(journal.run, seq),
+            flow=calls.parts.flow,
+            run=journal.run,
+            seq=seq,
+            step=here.step,
+            kind=kind,
+            status=Status.OK,
+            occurrence=place.occurrence,
+            call=f"keel.{key}",
+            key=key,
+            attempt=0,
+            code=Digest(here.identity),
+            payload=Payload(journal.blob(raw), (), (), len(raw)),
+            started_at=now,
+            ended_at=now,
+        )
         calls.keep(entry, here)
         return fresh
 

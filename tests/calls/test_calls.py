@@ -1,5 +1,7 @@
 """Durable calls: found by step, key and occurrence; valid by function and arguments (DESIGN 5; C71, C74, C77)."""
 
+# ruff: noqa: E501 - a cell that is given to a kernel is one text
+
 import pytest
 
 from keel_notebook.core.decide import Mode

@@ -1,11 +1,11 @@
-"""keel.map and keel.gather: ids when they are made, results as they arrive, exactly the missing ones paid (C71, C74)."""
+"""keel.map and keel.gather: ids when made, results as they arrive, exactly the missing ones paid (C71, C74)."""
 
-import asyncio
+# ruff: noqa: E501 - a cell that is given to a kernel is one text
+
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 from pathlib import Path
 
@@ -58,13 +58,14 @@ def test_z2_deferred_calls_have_their_ids_when_they_are_made_whatever_ends_first
     for _ in range(2):
         kernel = boot()
         kernel.run(source)
-        kernel.step("s", "calls = [keel.defer(slow, ms) for ms in (30, 5, 0)]\nout = asyncio.run(keel.gather(*calls))")
+        kernel.step(
+            "s", "calls = [keel.defer(slow, ms, key=ms) for ms in (30, 5, 0)]\nout = asyncio.run(keel.gather(*calls))"
+        )
         assert kernel.names["out"] == [30, 5, 0]
         kernel.kill()
     written = boot().entries()
-    assert [entry.took_s < 0.03 for entry in written] != [False] * 3
-    places = [entry.seq for entry in sorted(written, key=lambda entry: -entry.took_s)]
-    assert places == sorted(places), "the slowest was made first, and has the first id"
+    assert [entry.key for entry in sorted(written, key=lambda entry: entry.seq)] == ["30", "5", "0"]
+    assert [entry.key for entry in written] != ["30", "5", "0"], "they ended in another order"
 
 
 def test_c74_one_of_five_fails_the_others_are_recorded_and_only_it_is_called_again(boot, paid):
@@ -97,7 +98,10 @@ def test_a_call_of_an_async_function_is_awaited_live_and_replayed(boot, paid):
     for _ in range(2):
         kernel = boot()
         kernel.run(source)
-        kernel.step("s", "async def main():\n    return await keel.call(f, 1), await keel.call(lambda: f(2), key='k')\nout = asyncio.run(main())")
+        kernel.step(
+            "s",
+            "async def main():\n    return await keel.call(f, 1), await keel.call(lambda: f(2), key='k')\nout = asyncio.run(main())",
+        )
         assert kernel.names["out"] == (2, 3)
         kernel.kill()
     assert paid == [1, 2]
@@ -126,7 +130,9 @@ def test_kept_failures_stand_in_the_list_and_are_tried_again(boot, paid):
 
 def test_retries_of_a_map_are_attempts_of_its_calls(boot, paid):
     kernel = boot()
-    kernel.run("import keel_paid\ndef ask(x):\n    keel_paid.calls.append(x)\n    if len(keel_paid.calls) < 3: raise ConnectionError\n    return x\n")
+    kernel.run(
+        "import keel_paid\ndef ask(x):\n    keel_paid.calls.append(x)\n    if len(keel_paid.calls) < 3: raise ConnectionError\n    return x\n"
+    )
     kernel.step("s", "out = keel.map(ask, [7], retries=2)")
     assert kernel.names["out"] == [7]
     assert [entry.attempt for entry in kernel.entries()] == [3]
@@ -134,7 +140,9 @@ def test_retries_of_a_map_are_attempts_of_its_calls(boot, paid):
 
 
 def test_a_map_whose_function_changes_what_it_reads_is_not_replayed_and_says_so(boot, paid):
-    source = "import keel_paid\nusage = []\ndef ask(x):\n    keel_paid.calls.append(x)\n    usage.append(x)\n    return x\n"
+    source = (
+        "import keel_paid\nusage = []\ndef ask(x):\n    keel_paid.calls.append(x)\n    usage.append(x)\n    return x\n"
+    )
     for turn in (1, 2):
         kernel = boot()
         kernel.run(source)
@@ -162,7 +170,10 @@ def test_durable_calls_from_threads_that_a_person_started_are_found_in_the_step(
     """
     kernel = boot()
     kernel.run(source)
-    kernel.step("s", "ts = [threading.Thread(target=work, args=(n,)) for n in range(8)]\n[t.start() for t in ts]\n[t.join() for t in ts]")
+    kernel.step(
+        "s",
+        "ts = [threading.Thread(target=work, args=(n,)) for n in range(8)]\n[t.start() for t in ts]\n[t.join() for t in ts]",
+    )
     assert sorted(entry.step for entry in kernel.entries()) == ["s"] * 8
 
 
@@ -216,7 +227,7 @@ def test_a_map_over_processes_killed_in_the_middle_owes_exactly_the_missing_ones
     out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True).stdout
     assert out.split("]")[0] + "]" == str([n * n for n in range(12)])
     assert "True" in out, "it ran in other processes"
-    after = hits.read_text().split()[len(before):]
+    after = hits.read_text().split()[len(before) :]
     assert len(after) == 12 - paid_before
 
 

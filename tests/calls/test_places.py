@@ -1,5 +1,7 @@
 """What a call changes in place is recorded with its result and put back on replay, in the same object (DESIGN 3.2)."""
 
+# ruff: noqa: E501 - a cell that is given to a kernel is one text
+
 import pytest
 
 from keel_notebook.errors import CannotStoreError

@@ -98,7 +98,7 @@ class PickleCodec:
         for name, value in names.items():
             try:
                 cloudpickle.dumps(value)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - any type may refuse in its own way
                 bad.append(NotStored(name, type(value).__qualname__, type(error).__name__))
             else:
                 good[name] = value

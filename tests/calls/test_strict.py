@@ -1,0 +1,216 @@
+"""Strict flows beyond the stories: write order, exits, leases, failures of the journal (K2-K42, Z16, O8, O10, O14)."""
+
+import itertools
+
+import pytest
+
+from keel_notebook.core.decide import Response
+from keel_notebook.core.flowstate import FlowStatus, flow_state
+from keel_notebook.core.model import Kind, Status
+from keel_notebook.engine.lease import TTL_S, Holder, Lease
+from keel_notebook.engine.strict import Identity, Rules, enter
+from keel_notebook.errors import DiskFullError, LeaseError
+from keel_notebook.journal.memory import MemoryFolder, MemoryJournal
+from tests.support.kernels import SEAL, ManualClock
+
+ID = Identity("nb:a", "args", code_hash="v1")
+
+
+class House:
+    """One flow, its journal and its leases."""
+
+    def __init__(self, folder):
+        self.leases, self.memory, self.clock = folder, MemoryFolder(), ManualClock()
+        self._pids = itertools.count(1)
+
+    def enter(self, identity=ID, holder=None, **rules):
+        self.journal = MemoryJournal(self.memory, clock=self.clock, seal=SEAL)
+        who = Holder("h", holder or next(self._pids), "b")
+        lease = Lease(self.leases, identity.flow, holder=who, clock=self.clock, locks=False)
+        return enter(identity, journal=self.journal, clock=self.clock, lease=lease, rules=Rules(**rules))
+
+    def rows(self):
+        return [e for e in self.journal.records(ID.flow).entries if e.kind is not Kind.MARKER]
+
+    @property
+    def state(self):
+        return flow_state(self.journal.records(ID.flow).entries)
+
+    def lease(self):
+        return Lease(self.leases, ID.flow, holder=Holder("h", 0, "b"), clock=self.clock, locks=False).seen()
+
+
+@pytest.fixture
+def house(tmp_path):
+    return House(tmp_path)
+
+
+def ok(value, attempts=1):
+    return lambda: {"result": "ok", "payload": value, "attempts": attempts}
+
+
+def test_k2_the_code_is_kept_at_the_first_entry_and_is_no_part_of_the_identity(house):
+    house.enter().fail()
+    house.enter(Identity("nb:a", "args", code_hash="v2")).fail()
+    assert house.state.code == "v1"
+    assert len([e for e in house.journal.records(ID.flow).entries if e.key == "flow:open"]) == 1
+
+
+def test_k4_the_position_is_claimed_before_the_effect_runs(house):
+    flow = house.enter()
+
+    def outer():
+        flow.call("inner#-", ok("i"))
+        return ok("o")()
+
+    flow.call("outer#-", outer)
+    assert {e.key: e.occurrence for e in house.rows()} == {"outer#-": 1, "inner#-": 2}
+
+
+def test_k8_k9_running_is_written_before_the_effect_and_the_outcome_before_its_release(house):
+    flow, seen = house.enter(), []
+
+    def effect():
+        seen.extend((e.status, e.ended_at) for e in house.rows())
+        return ok(1)()
+
+    flow.call("a#-", effect)
+    assert seen == [(Status.RUNNING, None)]
+    assert [e.status for e in house.rows()] == [Status.OK]
+
+
+def test_k14_o8_the_divergence_names_flow_position_expected_and_observed(house):
+    house.enter().call("old#1", ok(1))
+    house.clock.advance(TTL_S + 1)
+    outcome = house.enter().call("new#2", ok(2))
+    for part in (ID.flow, "position 1", "old#1", "new#2"):
+        assert part in outcome["error"]["message"]
+
+
+def test_k17_the_marker_says_mode_expected_and_observed(house):
+    house.enter().call("old#1", ok(1))
+    house.clock.advance(TTL_S + 1)
+    house.enter(response=Response.WARN).call("new#2", ok(2))
+    marker = house.state.rows["", 1]
+    assert marker.ambient == {"mode": "warn", "expected": "old#1", "observed": "new#2"}
+    kept = [e for e in house.journal.records(ID.flow).entries if e.key == "old#1"]
+    assert [e.status for e in kept] == [Status.OK], "the old row stays: history is never overwritten"
+
+
+def test_k28_k30_z16_only_the_first_end_counts_and_completed_stays(house):
+    flow = house.enter()
+    flow.complete()
+    flow.fail()
+    flow.complete()
+    assert house.state.status is FlowStatus.COMPLETED
+    again = house.enter()
+    again.fail()
+    assert house.state.status is FlowStatus.COMPLETED
+    assert again.pure
+
+
+def test_k30_a_status_that_cannot_be_written_only_warns(house):
+    flow = house.enter()
+    house.journal.problem = DiskFullError(step="x")
+    flow.complete()
+    house.journal.problem = None
+    assert len(flow.warnings) == 1
+    assert house.state.status is FlowStatus.RUNNING
+
+
+def test_k29_a_handle_that_is_dropped_leaves_the_flow_running_with_its_lease(house):
+    house.enter().call("a#-", ok(1))
+    assert house.state.status is FlowStatus.RUNNING
+    assert house.lease().holder is not None
+    with pytest.raises(LeaseError):
+        house.enter()
+
+
+def test_o15_an_ended_flow_holds_no_lease(house):
+    house.enter().complete()
+    assert house.lease().holder is None
+
+
+def test_k26_a_completed_flow_replays_while_another_holds_a_lease_and_counts_no_attempt(house):
+    flow = house.enter()
+    flow.call("a#-", ok(1))
+    flow.complete()
+    stranger = Lease(house.leases, ID.flow, holder=Holder("x", 9, "b"), clock=house.clock, locks=False)
+    stranger.acquire()
+    again = house.enter()
+    assert again.call("a#-", ok(2))["payload"] == 1
+    assert house.state.attempts == 1
+    assert house.lease().holder == Holder("x", 9, "b")
+
+
+def test_k35_a_stolen_lease_refuses_the_next_call_before_its_effect(house):
+    flow, ran = house.enter(), []
+    house.clock.advance(TTL_S + 1)
+    house.enter()  # another holder takes over
+    outcome = flow.call("a#-", lambda: ran.append(1))
+    assert outcome["error"]["code"] == "KEEL-E030"
+    assert ran == []
+
+
+def test_o14_a_lease_stolen_while_the_effect_ran_leaves_its_result_unrecorded(house):
+    flow = house.enter()
+
+    def effect():
+        house.clock.advance(TTL_S + 1)
+        house.enter()
+        return ok(1)()
+
+    assert flow.call("a#-", effect)["error"]["code"] == "KEEL-E030"
+    assert [e.status for e in house.rows()] == [Status.RUNNING]
+
+
+def test_k33_a_wall_clock_that_is_set_back_or_on_fences_nobody(house):
+    flow = house.enter()
+    for jump in (-86_400, 86_400 * 2):
+        house.clock.at += jump
+        assert flow.call(f"a#{jump}", ok(1))["result"] == "ok"
+
+
+def test_k42_a_call_that_cannot_be_recorded_goes_on_with_a_warning(house):
+    flow = house.enter()
+    house.journal.problem = DiskFullError(step="x")
+    assert flow.call("a#-", ok(1))["payload"] == 1
+    assert flow.warnings
+
+
+def test_k39_looking_at_the_key_moves_nothing(house):
+    flow = house.enter()
+    assert [flow.peek_key("a#-") for _ in range(3)] == [None] * 3
+    flow.call("a#-", ok(1))
+    assert [e.occurrence for e in house.rows()] == [1]
+
+
+def test_o21_what_is_not_plain_is_refused_by_its_type(house):
+    with pytest.raises(TypeError, match="object"):
+        house.enter().call("a#-", ok(object()))
+
+
+def test_k23_attempts_of_a_replayed_call_are_those_of_the_record(house):
+    house.enter().call("a#-", ok(1, attempts=4))
+    house.clock.advance(TTL_S + 1)
+    assert house.enter().call("a#-", ok(2, attempts=1))["attempts"] == 4
+
+
+def test_lanes_of_two_branches_stay_apart_and_the_first_lane_is_unchanged(house):
+    def run(keys):
+        flow = house.enter(response=Response.BRANCH, max_attempts=9)
+        out = [flow.call(key, ok(f"{key} live"))["payload"] for key in keys]
+        house.clock.advance(TTL_S + 1)
+        return out, flow.lane
+
+    run(["a", "b", "c"])
+    before = {k: v for k, v in house.state.rows.items() if k[0] == ""}
+    _, one = run(["a", "x"])
+    _, two = run(["a", "y"])
+    assert len({"", one, two}) == 3
+    assert {k: v for k, v in house.state.rows.items() if k[0] == "" and k[1]} == {
+        k: v for k, v in before.items() if k[1]
+    }, "K16: byte for byte"
+    out, lane = run(["a", "y", "z"])
+    assert lane == two
+    assert out == ["a live", "y live", "z live"]
