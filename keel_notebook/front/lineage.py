@@ -22,9 +22,6 @@ from keel_notebook.core.why import InputPair, WhyReport
 NEAR = 0.7
 """A kernel that was last seen with this part of the memory probably died of it."""
 
-STEP_MAKER = "step "
-"""How the ledger names a step as the maker of a name."""
-
 
 def flow_view(
     report: StatusReport, records: FlowRecords, *, own_run: int | None = None, memory_limit: int = 0
@@ -37,7 +34,8 @@ def flow_view(
         own_run: the run of the kernel that asks; None while it has none.
         memory_limit: bytes that a kernel may use here; 0 if unknown.
     """
-    steps = [row.to_dict() | _beside(row.name, records) for row in report.steps]
+    reads = step_edges(records)
+    steps = [row.to_dict() | _beside(row.name, records, reads) for row in report.steps]
     return report.to_dict() | {
         "steps": steps,
         "notebook": report.notebook,
@@ -54,13 +52,33 @@ def empty_view(*, now: float, notebook: str = "") -> dict[str, Any]:
     return head | {"notebook": notebook, "now": now, "notes": [], "untrusted": 0, "died": None}
 
 
-def _beside(step: str, records: FlowRecords) -> dict[str, Any]:
+def _beside(step: str, records: FlowRecords, reads: Mapping[EntryId, frozenset[str]]) -> dict[str, Any]:
     record = newest_ok(records, step)
     if record is None:
         return {"reads": [], "run": None}
-    makers = (read.producer for read in record.inputs)
-    reads = {maker.removeprefix(STEP_MAKER) for maker in makers if maker.startswith(STEP_MAKER)}
-    return {"reads": sorted(reads - {step}), "run": record.run}
+    return {"reads": sorted(reads.get(record.entry, frozenset()) - {step}), "run": record.run}
+
+
+def step_edges(records: FlowRecords) -> dict[EntryId, frozenset[str]]:
+    """For every record the steps whose values it read, also where plain cells made something of them in between."""
+    left: dict[EntryId, Entry] = {}
+    made_in: dict[int, dict[str, frozenset[str]]] = {}
+    found: dict[EntryId, frozenset[str]] = {}
+    for entry in records.entries:
+        made = made_in.setdefault(entry.run, {})
+        if entry.kind in RECORDS and entry.status is Status.OK:
+            left[entry.entry] = entry
+            found[entry.entry] = _behind(entry, made)
+            made |= dict.fromkeys((write.name for write in entry.writes), frozenset({entry.step}))
+        elif entry.kind is Kind.PLAIN:
+            made |= dict.fromkeys((write.name for write in entry.writes), _behind(entry, made))
+        elif entry.kind is Kind.MARKER and (replayed := left.get(entry.ambient.get("entry", ""))) is not None:
+            made |= dict.fromkeys((write.name for write in replayed.writes), frozenset({entry.step}))
+    return found
+
+
+def _behind(entry: Entry, made: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*(made.get(read.name, frozenset()) for read in entry.inputs))
 
 
 def death_before(records: FlowRecords, own_run: int | None, *, memory_limit: int = 0) -> dict[str, Any] | None:
@@ -106,11 +124,15 @@ def details_view(
         base = newest  # executed for the first time: what it left is the record, and what is current as well
     recorded = base.source if base else ""
     current = redacted(cell) if cell is not None else _current_source(why, done.get(why.step), newest, recorded)
+    edited = base is not None and cell is not None and not same_code(recorded, current)
+    sentence = (
+        f"the cell of {why.step} differs from its record: it executes when it runs next" if edited else why.sentence
+    )
     shown_then = outputs.get(base.entry, ()) if base is not None else ()
     shown_now = shown_then if newest is None or newest is base else outputs.get(newest.entry, ())
     return {
         "step": why.step,
-        "sentence": why.sentence,
+        "sentence": sentence,
         "recorded_source": recorded,
         "current_source": current,
         "format_only": bool(recorded) and recorded != current and same_code(recorded, current),

@@ -19,10 +19,8 @@ export interface Offer {
 }
 
 export function offered(source: Source, state: string): Action[] {
-  const wanted: Action[] = state === 'dead' ? ['revive', 'forget'] : ['replay', 'rerun'];
-  if (state === 'diverged' || state === 'stale') {
-    wanted.push('accept');
-  }
+  const wanted: Action[] =
+    state === 'dead' ? ['revive', 'forget'] : state === 'diverged' || state === 'stale' ? ['rerun', 'accept'] : ['replay', 'rerun'];
   return wanted.filter(action => source.can.has(action));
 }
 

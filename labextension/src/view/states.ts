@@ -15,7 +15,7 @@ export interface Look {
 const TICK = 'M3 8.5l3.2 3.2L13 4.8';
 const CROSS = 'M4 4l8 8M12 4l-8 8';
 const AGAIN = 'M12.5 8a4.5 4.5 0 1 1-1.6-3.4M11.5 2v3h-3';
-const CUT = 'M2 8h4M10 8h4M7 4v8M9 4v8';
+const CUT = 'M2 8h3.5M10.5 8H14M9.500 3.500L6.500 12.500';
 const UNEQUAL = 'M3 6h10M3 10h10M10.5 3l-5 10';
 const UP = 'M8 13V4M4.5 7.5L8 4l3.5 3.5M3 13h10';
 const GLASS = 'M4.5 3h7M4.5 13h7M5 3c0 3 3 3.6 3 5s-3 2-3 5M11 3c0 3-3 3.6-3 5s3 2 3 5';

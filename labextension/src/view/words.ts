@@ -20,7 +20,7 @@ export function duration(seconds: number | null): string {
   if (seconds >= 1) {
     return `${seconds < 10 ? trimmed(seconds, 1) : Math.round(seconds)} s`;
   }
-  return seconds >= 0.001 ? `${Math.round(seconds * 1000)} ms` : '0 ms';
+  return seconds >= 0.001 ? `${Math.round(seconds * 1000)} ms` : '< 1 ms';
 }
 
 /** The same in at most five characters, for a pill: `12m`, `2.1s`. */

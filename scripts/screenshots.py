@@ -1,0 +1,114 @@
+"""Takes the pictures of the docs from the running product: JupyterLab, a real notebook, a kernel killed with SIGKILL.
+
+``make screenshots`` writes docs/img/*.png. Nothing is staged: every badge, banner and row comes from what happened.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402 - after the path to this repository
+
+from tests.browser.app import CHROMIUM, FLAGS, Book, Server  # noqa: E402
+
+PICTURES = ROOT / "docs" / "img"
+SIZE = {"width": 1180, "height": 760}
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark", "contrast": "JupyterLab Dark High Contrast"}
+
+CELLS = """\
+import time, random
+from statistics import mean
+# ---
+%%keel_step load
+random.seed(7)
+rows = [(random.gauss(40, 6), random.gauss(17, 2)) for _ in range(2_000)]
+time.sleep(1.2)
+print(f"{len(rows):,} rows")
+# ---
+%%keel_step clean
+good = [(length, depth) for length, depth in rows if length > 30]
+# ---
+ratio = [length / depth for length, depth in good]
+# ---
+%%keel_step fit
+time.sleep(1.5)
+model = {"mean": mean(ratio), "rows": len(ratio)}
+model
+# ---
+%%keel_step train
+import os
+while not os.path.exists("go"):
+    time.sleep(0.05)
+weights = [model["mean"] * n for n in range(5)]
+# ---
+%keel lineage
+"""
+
+
+def main() -> None:
+    """Take all pictures."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        server = Server(Path(home))
+        try:
+            story(server, browser)
+        finally:
+            server.close()
+            browser.close()
+
+
+def story(server: Server, browser: Browser) -> None:
+    """A notebook runs, its kernel is killed, it comes back, a cell is edited."""
+    page = browser.new_context(viewport=SIZE).new_page()  # type: ignore[arg-type]
+    page.add_init_script("window.keelLog = [];")
+    book = Book(server, page, "penguins", CELLS).open()
+    page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
+    book.event("hello")
+    book.start_all()
+    book.wait_states(load="recorded", clean="recorded", fit="recorded", train="running")
+    book.kill()
+    book.accept_dialog()
+    book.event("hello", 2)
+    book.until("() => document.querySelector('.keel-banner').innerText.includes('memory last seen')")
+    shot(page, "died")
+    (book.folder / "go").touch()
+    book.idle()
+    book.run_all()
+    book.wait_states(load="replayed", clean="replayed", fit="replayed", train="recorded")
+    page.evaluate("() => document.querySelector('.keel-banner [data-keel-action=dismiss]').click()")
+    shot(page, "replayed")
+    page.locator(".jp-OutputArea .keel-lineage").first.scroll_into_view_if_needed()
+    shot(page, "widget")
+    book.edit(2, CELLS.split("# ---\n")[2].strip().replace("> 30", "> 35 and depth > 14"))
+    book.wait_states(clean="diverged")
+    book.command("keel:next-divergence")
+    page.locator("#keel-panel .keel-diff").wait_for()
+    page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 2; }")
+    for name, theme in THEMES.items():
+        page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+        light = "true" if name == "light" else "false"
+        page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
+        page.wait_for_timeout(800)  # a style sheet has no event that says it is drawn
+        shot(page, f"panel-{name}")
+    for tab in ("timeline", "storage"):
+        page.locator(f"[data-keel-tab={tab}]").click()
+        page.locator(f"#keel-body-{tab} > *").first.wait_for()
+        shot(page, f"tab-{tab}")
+
+
+def shot(page: Any, name: str) -> None:
+    """One picture."""
+    page.mouse.move(2, 400)
+    page.wait_for_timeout(400)  # let the last frame be drawn
+    page.screenshot(path=PICTURES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()

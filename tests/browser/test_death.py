@@ -1,0 +1,103 @@
+"""The kernel dies, is restarted, is given up: what a person sees, and the way back."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+CELLS = """\
+import time
+# ---
+%%keel_step load
+print("load", file=open("hits.txt", "a"))
+rows = [n * n for n in range(1000)]
+# ---
+total = sum(rows)
+# ---
+%%keel_step train
+print("train", file=open("hits.txt", "a"))
+import os
+while not os.path.exists("go"):
+    time.sleep(0.05)
+weights = {"w": total}
+# ---
+print(weights["w"])
+"""
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_killed_in_the_middle_of_a_step_the_way_back_is_one_button(notebook, app):
+    book = notebook(CELLS, app=app)
+    book.event("hello")
+    book.start_all()
+    book.wait_states(load="recorded", train="running")
+    book.kill()
+    book.accept_dialog()
+    banner = book.banner("died")
+    assert "during train" in banner.inner_text()
+    book.wait_states(load="saved", train="interrupted")
+    book.event("hello", 2)
+    book.until("() => document.querySelector('.keel-banner').innerText.includes('memory last seen')")
+    assert "1 of 2 steps saved" in banner.inner_text()
+    assert "not saved: train" in banner.inner_text()
+
+    (book.folder / "go").touch()
+    banner.locator("[data-keel-action=recover]").click()
+    book.event("recovered")
+    assert book.value("len(rows)") == "1000"
+    book.wait_states(load="replayed", train="interrupted")
+    assert "train runs next" in book.banner("recovered").inner_text()
+    book.banner("recovered").locator("[data-keel-action=continue]").click()
+    book.event("continued")
+    book.wait_states(load="replayed", train="recorded")
+    assert book.value("weights['w']") == "332833500"
+    assert book.hits == "load train train"
+
+
+def test_killed_while_idle_run_all_replays_and_marks_the_age(notebook):
+    book = notebook(CELLS)
+    (book.folder / "go").touch()
+    book.event("hello")
+    book.run_all()
+    book.wait_states(load="recorded", train="recorded")
+    book.kill()
+    book.accept_dialog()
+    book.banner("died")
+    book.event("hello", 2)
+    book.wait_states(load="saved", train="saved")
+    book.idle()
+    book.run_all()
+    book.wait_states(load="replayed", train="replayed")
+    assert book.hits == "load train"
+
+
+def test_a_restart_that_was_asked_for_has_no_banner(notebook):
+    book = notebook(CELLS)
+    (book.folder / "go").touch()
+    book.event("hello")
+    book.run_all()
+    book.wait_states(load="recorded", train="recorded")
+    book.command("notebook:restart-kernel")
+    book.accept_dialog()
+    book.event("hello", 2)
+    book.wait_states(load="saved", train="saved")
+    assert book.page.locator(".keel-banner:visible").count() == 0
+
+
+def test_after_jupyter_gives_up_there_is_still_a_way(notebook):
+    book = notebook(CELLS)
+    (book.folder / "go").touch()
+    book.event("hello")
+    book.run_all()
+    book.wait_states(load="recorded", train="recorded")
+    for death in range(1, 7):
+        book.kill()
+        if death < 6:
+            book.until("count => keelLog.filter(one => one.detail === 'autorestarting').length === count", death)
+            if book.page.locator(".jp-Dialog .jp-mod-accept").count():
+                book.accept_dialog()
+            book.until("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'")
+    banner = book.banner("gave-up")
+    assert "stopped restarting" in banner.inner_text()
+    banner.locator("[data-keel-action=recover]").click()
+    book.event("recovered")
+    assert book.value("weights['w']") == "332833500"
