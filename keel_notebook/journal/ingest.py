@@ -67,21 +67,34 @@ def ingest(place: Folder, *, wait_s: float) -> None:
 def answer(place: Folder, ask: Callable[[RecordFile], bytes], *, wait_s: float) -> bytes:
     """What ``ask`` finds in the record file after everything was taken in.
 
-    Where the file is held, or the folder only readable, a local copy is brought up to date and asked instead.
+    Where the file is held, or the folder only readable, a local copy is brought up to date and asked instead. A
+    damaged block may be met here first: then the file is set aside and rebuilt, and asked again.
     """
     try:
         ingest(place, wait_s=wait_s)
         with locks.hold(place.lock, wait_s=wait_s):
             record = RecordFile(place.record, read_only=True)
     except (opening.HeldError, OSError, duckdb.Error):
-        with opening.local_copy(place) as copy:
-            record = RecordFile(copy)
-            taken = TakeIn(place, record, _readable_index(place))
-            taken.run()
-            taken.close()
-            record.close(checkpoint=True)
-            return _asked(RecordFile(copy, read_only=True), ask)
-    return _asked(record, ask)
+        return _answer_from_copy(place, ask)
+    try:
+        return _asked(record, ask)
+    except duckdb.Error as error:
+        if opening.why(error) is not opening.Why.DAMAGED:
+            raise
+        with locks.hold(place.lock, wait_s=wait_s):
+            _renew(place, _index(place), error)
+            record = RecordFile(place.record, read_only=True)
+        return _asked(record, ask)
+
+
+def _answer_from_copy(place: Folder, ask: Callable[[RecordFile], bytes]) -> bytes:
+    with opening.local_copy(place) as copy:
+        record = RecordFile(copy)
+        taken = TakeIn(place, record, _readable_index(place))
+        taken.run()
+        taken.close()
+        record.close(checkpoint=True)
+        return _asked(RecordFile(copy, read_only=True), ask)
 
 
 def _take_and_publish(place: Folder, index: Index | None, saved: list[wire.Stored] | None = None) -> None:

@@ -37,7 +37,8 @@ class HeldError(Exception):
 
 
 _SAID: Final = (
-    (Why.NO_LOCKS, ("operation not supported", "no locks available", "function not implemented")),
+    (Why.NO_LOCKS, ("locks are not supported", "operation not supported", "no locks available")),
+    (Why.NO_LOCKS, ("function not implemented",)),
     (Why.HELD, ("could not set lock", "conflicting lock", "resource temporarily unavailable")),
     (Why.FULL, ("no space left", "quota exceeded", "file too large")),
     (Why.UNWRITABLE, ("permission denied", "read-only file system", "operation not permitted")),
@@ -74,10 +75,12 @@ def open_record(place: Folder) -> Iterator[RecordFile]:
     On a drive without locks the work is done on a local copy, which replaces the file at the end. Raises
     HeldError, OSError, NewerRecordError, and duckdb.Error where the file is damaged.
     """
+    _drop_empty(place.record)
     try:
         record = RecordFile(place.record)
     except duckdb.Error as error:
         if why(error) is Why.NO_LOCKS:
+            _drop_empty(place.record)
             with local_copy(place) as copy:
                 with _closing(RecordFile(copy)) as record:
                     yield record
@@ -138,6 +141,13 @@ def _closing(record: RecordFile) -> Iterator[RecordFile]:
         if why(error) is not Why.DAMAGED:
             raise raised(error) from error
         raise
+
+
+def _drop_empty(path: str) -> None:
+    # What is left where DuckDB was refused, or killed, before it wrote anything.
+    with contextlib.suppress(FileNotFoundError):
+        if os.stat(path).st_size == 0:
+            os.unlink(path)
 
 
 def _copy_back(place: Folder, copy: str) -> None:

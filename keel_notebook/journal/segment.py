@@ -77,6 +77,15 @@ class Segment:
         if found.st_size != self._tail[0]:
             raise GroundLostError("somebody else changed it")
 
+    def is_at_its_place(self) -> bool:
+        """Whether the file under this run's name is the one that this kernel writes to."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        own = os.fstat(self._fd)
+        return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+
     def sync(self) -> None:
         """Make everything written power-safe, the segment's name included."""
         upto = self._tail[0]

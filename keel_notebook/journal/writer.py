@@ -147,15 +147,13 @@ class Writer:
     def _start_over(self, why: str) -> NoReturn:
         # StartedOverError, or a KeelError where the folder cannot be made anew.
         assert self.segment is not None
-        self.segment.close()
+        run, old = self.run, self.segment
         self.segment = None
-        run = self.run
+        detail = f"the segment of run {run} was lost while its kernel used it ({why})"
         try:
             self._place.create()
-            lost = [self._place.segment(run), self._place.side(run)]
-            detail = f"the segment of run {run} was lost while its kernel used it ({why})"
-            if os.path.exists(lost[0]):
-                set_aside(self._place, lost, f"{detail}.")
+            if old.is_at_its_place():
+                set_aside(self._place, [self._place.segment(run), self._place.side(run)], f"{detail}.")
             else:
                 note(self._place, f"{detail}; what this kernel had recorded before is gone.")
             self._settle_salt()
@@ -165,9 +163,13 @@ class Writer:
                 self.gone_runs.add(run)
                 segment = claim(self._place, floor=self._highest_run, seal=self._seal)
             self._begin(segment)
-        except OSError as error:
+        except (OSError, KeelError) as error:
             self.gone_runs.add(run)
-            raise self.failed(error) from error
+            self.run = 0
+            self.problem = error if isinstance(error, KeelError) else in_words(error, self._place.path)
+            raise self.problem from error
+        finally:
+            old.close()
         raise StartedOverError(why)
 
     def _settle_salt(self) -> None:
