@@ -83,7 +83,12 @@ def _build_frame(columns: Any, index: Any, attrs: Any, *rest: Any) -> Any:
     if wide:
         frame = pd.api.internals.create_dataframe_from_blocks([(v, at) for at, v in parts], index, columns)
     else:
-        frame = pd.DataFrame(dict(enumerate(parts)), index=index, columns=range(len(parts)), copy=False)
+        # An object column might look like something narrower to pandas (strings): its dtype is given.
+        columns_of = {
+            at: pd.Series(part, index=index, dtype=object, copy=False) if part.dtype == object else part
+            for at, part in enumerate(parts)
+        }
+        frame = pd.DataFrame(columns_of, index=index, columns=range(len(parts)), copy=False)
         frame.columns = columns
     frame.attrs.update(attrs)
     if not duplicates:
