@@ -1,0 +1,224 @@
+"""The desk and the comm in a real kernel: asked while a cell runs, over real comm messages (FRONTEND.md, C4)."""
+
+import json
+import time
+
+import pytest
+
+from keel_notebook.front import enable
+
+pytestmark = pytest.mark.kernel
+
+CELLS = """
+%%keel_step load
+hit("load")
+rows = list(range(1000))
+print("loaded")
+# ---
+total = sum(rows)
+# ---
+%%keel_step fit
+hit("fit")
+secret_token = "hunter2-hunter2-hunter2"
+model = {"w": total}
+model
+"""
+
+COMM = "0123456789abcdef"
+
+
+class Comm:
+    """A front end's end of the comm."""
+
+    def __init__(self, book):
+        self.client = book.client
+        self.asked = 0
+        self.send("comm_open", {"comm_id": COMM, "target_name": "keel", "data": {}})
+
+    def send(self, kind, content):
+        self.client.shell_channel.send(self.client.session.msg(kind, content))
+
+    def ask(self, word, **more):
+        self.asked += 1
+        self.send("comm_msg", {"comm_id": COMM, "data": {"id": self.asked, "ask": word, **more}})
+        return self.answer(self.asked)
+
+    def answer(self, number):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            message = self.client.get_iopub_msg(timeout=60)
+            if message["msg_type"] == "comm_close":
+                return None
+            if message["msg_type"] == "comm_msg" and message["content"]["data"].get("id") == number:
+                return message["content"]["data"]
+        raise TimeoutError
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    from tests.support.notebook import Notebook
+
+    book = Notebook(tmp_path_factory.mktemp("desk"), CELLS)
+    assert [shown.status for shown in book.run_all()] == ["ok", "ok", "ok"]
+    yield book
+    book.close()
+
+
+@pytest.fixture(scope="module")
+def comm(ran):
+    return Comm(ran)
+
+
+def test_hello_tells_the_version_what_can_be_done_and_every_step(comm):
+    said = comm.ask("hello")
+    assert said["ok"]
+    flow = said["answer"]["flow"]
+    assert {step["name"]: step["state"] for step in flow["steps"]} == {"load": "recorded", "fit": "recorded"}
+    assert "rerun" in said["answer"]["can"]
+    assert flow["died"] is None
+
+
+def test_an_edge_leads_through_a_plain_cell(comm):
+    steps = {step["name"]: step for step in comm.ask("status")["answer"]["steps"]}
+    assert steps["fit"]["reads"] == ["load"]
+    assert steps["load"]["reads"] == []
+
+
+def test_the_status_is_what_status_to_dict_gives(ran, comm):
+    own = json.loads(ran.execute("import json, keel_notebook as k; print(json.dumps(k.status().to_dict()))").text)
+    told = comm.ask("status")["answer"]
+    pinned = own["steps"][0].keys()
+    assert [{name: step[name] for name in pinned} for step in told["steps"]] == own["steps"]
+
+
+def test_a_cell_edited_and_not_run_differs_and_the_details_have_both_sides(comm):
+    cells = [{"name": "load", "source": '%%keel_step load\nhit("load")\nrows = list(range(9))'}]
+    flow = comm.ask("cells", cells=cells)["answer"]
+    load = next(step for step in flow["steps"] if step["name"] == "load")
+    assert (load["state"], load["differs"]) == ("diverged", ["code"])
+    details = comm.ask("why", step="load")["answer"]
+    assert "range(1000)" in details["recorded_source"]
+    assert "range(9)" in details["current_source"]
+    assert details["recorded_outputs"] == [{"kind": "stdout", "text": "loaded\n"}]
+    comm.ask("cells", cells=[])
+
+
+def test_only_formatting_is_no_difference(comm):
+    spaced = '%%keel_step load\nhit( "load" )\nrows = list( range(1000) )  # all\nprint("loaded")'
+    cells = [{"name": "load", "source": spaced}]
+    flow = comm.ask("cells", cells=cells)["answer"]
+    assert {step["state"] for step in flow["steps"]} == {"recorded"}
+    assert comm.ask("why", step="load")["answer"]["format_only"]
+    comm.ask("cells", cells=[])
+
+
+def test_no_answer_holds_what_looks_like_a_secret(comm):
+    told = [comm.ask(word, step="fit") for word in ("hello", "why", "timeline", "storage", "waiting")]
+    assert all(answer["ok"] for answer in told)
+    assert "hunter2" not in json.dumps(told)
+
+
+def test_timeline_and_storage(comm):
+    line = comm.ask("timeline", most=1)["answer"]
+    assert [attempt["step"] for attempt in line["attempts"]] == ["fit"]
+    assert line["older"] == 1
+    stored = comm.ask("storage")["answer"]
+    assert {step["name"]: step["records"] for step in stored["steps"]} == {"load": 1, "fit": 1}
+    assert stored["segments"] > 0
+
+
+def test_what_is_not_known_has_a_code_and_no_traceback(comm):
+    refused = comm.ask("why", step="lod")
+    assert (refused["ok"], refused["error"]["code"]) == (False, "E002")
+    assert "did you mean load?" in refused["error"]["text"]
+    assert comm.ask("dance")["error"]["code"] == "E001"
+
+
+def test_rerun_executes_and_accept_replays(ran, comm):
+    assert comm.ask("rerun", step="load")["ok"]
+    assert ran.run(0).status == "ok"
+    assert ran.hits == "load fit load"
+
+
+def test_a_question_while_a_cell_runs_is_answered_after_it_where_there_are_no_subshells(ran, comm):
+    sent = ran.client.execute("import time; time.sleep(1.0)")
+    answered = comm.ask("status")
+    assert answered["ok"], sent
+
+
+def test_the_lineage_is_a_table_where_there_are_no_widgets(ran):
+    shown = ran.execute("%keel lineage")
+    forms = shown.outputs[-1]["data"]
+    assert {"text/plain", "text/html"} <= forms.keys()
+    assert "2 steps, all as recorded" in forms["text/plain"]
+    assert "<script" not in forms["text/html"]
+    assert "http" not in forms["text/html"]
+
+
+def test_the_widget_keeps_no_payload_and_no_secret(ran):
+    code = "import keel_notebook as k; w = k.lineage(); w._repr_mimebundle_(); print(w._widget.get_state(['flow']))"
+    state = ran.execute(code).text
+    assert "load" in state
+    assert "hunter2" not in state
+    assert "499500" not in state
+
+
+# ---- keel enable
+
+
+def test_enable_writes_one_file_and_disable_removes_it(tmp_path):
+    file = enable.enable(str(tmp_path))
+    assert [path.name for path in tmp_path.rglob("*.py")] == [enable.FILE]
+    assert enable.enable(str(tmp_path)) == file
+    assert enable.disable(str(tmp_path))
+    assert not enable.disable(str(tmp_path))
+    assert not file.exists()
+
+
+def test_with_the_startup_file_the_first_step_is_recorded_without_load_ext(tmp_path):
+    from tests.support.notebook import Notebook
+
+    startup = tmp_path / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / enable.FILE).write_text(enable.STARTUP)
+    book = Notebook(tmp_path, CELLS.replace('secret_token = "hunter2-hunter2-hunter2"\n', ""))
+    book.cells[0] = "import sys; print('keel_notebook.session' in sys.modules)"
+    try:
+        first = book.run_all()
+        assert [shown.status for shown in first] == ["ok", "ok", "ok"]
+        assert book.shown[0].text.strip() == "False", "a cell that does not use keel loads nothing"
+        assert [shown.status for shown in book.rerun()] == ["ok", "ok", "ok"]
+        assert book.hits == "load fit"
+        said = Comm(book).ask("hello")
+        assert {step["state"] for step in said["answer"]["flow"]["steps"]} == {"replayed"}
+    finally:
+        book.close()
+
+
+def test_a_front_end_that_says_hello_first_loads_keel_where_it_is_enabled(tmp_path):
+    from tests.support.notebook import Notebook
+
+    startup = tmp_path / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / enable.FILE).write_text(enable.STARTUP)
+    book = Notebook(tmp_path, CELLS)
+    book.cells[0] = ""
+    try:
+        book.start()
+        assert Comm(book).ask("hello")["answer"]["flow"]["steps"] == []
+        assert book.run(-1).status == "ok"
+        assert book.run(0).status == "ok"
+        assert book.hits == "load"
+    finally:
+        book.close()
+
+
+def test_a_kernel_without_keel_closes_the_comm(tmp_path):
+    from tests.support.notebook import Notebook
+
+    book = Notebook(tmp_path, CELLS)
+    try:
+        book.start()
+        assert Comm(book).ask("hello") is None
+    finally:
+        book.close()
