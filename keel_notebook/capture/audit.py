@@ -39,7 +39,7 @@ def _watchers() -> list[Watcher]:
     watchers: list[Watcher] = []
 
     def hook(event: str, args: Args) -> None:
-        if watchers and event in EVENTS and not (event in FILES and _called_silently()):
+        if watchers and event in EVENTS and not (event in _LOOKED_AT and _is_silent(event, args)):
             for watcher in tuple(watchers):
                 watcher.note(event, args)
 
@@ -48,7 +48,10 @@ def _watchers() -> list[Watcher]:
     return watchers
 
 
-def _called_silently() -> bool:
+def _is_silent(event: str, args: Args) -> bool:
+    """Whether Python only looks for code: an import, or a traceback that shows a source line."""
+    if event == "open" and not str(args[0]).endswith(_CODE):
+        return False
     return sys._getframe(2).f_code.co_filename in _SILENT
 
 
@@ -127,6 +130,8 @@ FOLDER = frozenset({"os.chdir", "os.fchdir"})
 """The working directory is about to change."""
 EVENTS = frozenset(FILES) | NETWORK | CHILDREN | FOLDER
 
+_LOOKED_AT = frozenset({"open", "os.listdir", "os.scandir"})
+_CODE = (".py", ".pyc", ".so", ".pth", ".zip", ".egg", ".whl")
 _LIBRARY = os.path.dirname(os.__file__)
 _SILENT = frozenset(
     {

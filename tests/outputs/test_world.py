@@ -121,6 +121,17 @@ def test_python_the_system_and_the_journal_are_nobodys_inputs(folder):
     assert touches(body, ignore=folder / "journal") == []
 
 
+def test_data_that_a_package_of_the_persons_own_brings_along_is_an_input_and_its_code_is_none(folder, monkeypatch):
+    import pkgutil
+
+    package = folder / "mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "table.csv").write_text("1")
+    monkeypatch.syspath_prepend(str(folder))
+    assert touches(lambda: pkgutil.get_data("mine", "table.csv")) == [(str(package / "table.csv"), "read")]
+
+
 def test_what_happens_while_nobody_watches_is_not_noted(folder):
     world = World()
     world.open()
