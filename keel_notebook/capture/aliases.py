@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import compress, islice
 from typing import Any
 
 IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...), slice})
@@ -20,22 +20,21 @@ _MOST_STEPS = 20_000
 def bound_to_same(namespace: Mapping[str, Any], ids: Container[int]) -> dict[int, list[str]]:
     """For each of the object ids, the names bound to that object."""
     groups: dict[int, list[str]] = {}
-    for name, value in namespace.items():
-        if id(value) in ids:
-            groups.setdefault(id(value), []).append(name)
+    for name in compress(namespace, map(ids.__contains__, map(id, namespace.values()))):
+        groups.setdefault(id(namespace[name]), []).append(name)
     return groups
 
 
-def sharing(changed: Iterable[Any], namespace: Mapping[str, Any]) -> set[str]:
-    """Names whose value holds a changed value, or a part of one, within reason.
+def sharing(changed: Iterable[Any], namespace: Mapping[str, Any], *, without: set[int]) -> set[str]:
+    """Names whose value holds a changed value, or a part of one, within reason; never by way of the ids ``without``.
 
     It follows lists, dicts, sets, tuples, instances and array views, so far as a few thousand steps lead: an answer
     for ``boxes = [row]; row.append(1)`` and for ``opt`` that holds the parameters of ``model``, not for every library.
     """
-    parts = {id(part) for value in changed for part in islice(_parts(value), _MOST_PARTS)}
+    parts = {id(part) for value in changed for part in islice(_parts(value, without), _MOST_PARTS)}
     found, left = set(), _MOST_STEPS
     for name, value in namespace.items():
-        for part in islice(_parts(value), min(left, _MOST_PER_NAME)):
+        for part in islice(_parts(value, without), min(left, _MOST_PER_NAME)):
             left -= 1
             if id(part) in parts:
                 found.add(name)
@@ -43,9 +42,9 @@ def sharing(changed: Iterable[Any], namespace: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _parts(value: Any, without: set[int]) -> Iterator[Any]:
     """The value and its parts that may change, each once."""
-    seen: set[int] = set()
+    seen = set(without)
     todo = deque([value])
     while todo:
         part = todo.popleft()

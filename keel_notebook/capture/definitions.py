@@ -43,7 +43,10 @@ class NotebookDefinitions:
         thing = unwrapped(thing)
         if isinstance(thing, types.FunctionType):
             where = thing.__globals__
-            return where is self._shell.user_ns or where.get("__name__") == "__main__"
+            if where is self._shell.user_ns:
+                return True
+            # %run gives a script globals of its own, and takes their __name__ away when it has ended.
+            return thing.__module__ == "__main__" and where.get("__name__", "__main__") == "__main__"
         return isinstance(thing, type) and thing.__module__ == "__main__"
 
     def of(self, thing: Any) -> Definition | None:
@@ -72,7 +75,7 @@ class NotebookDefinitions:
 
     def _found(self, thing: Any) -> _Found | None:
         if isinstance(thing, types.FunctionType):
-            found = self._seen.function(thing)
+            found = self._seen.function(thing) if self.belongs(thing) else None
             owner = self._owner(thing) if found is None else None
             return found if owner is None else self._seen.class_(owner)
         return self._seen.class_(thing) if isinstance(thing, type) else None

@@ -10,7 +10,7 @@ import builtins
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import compress, repeat
 from operator import is_not
 from typing import Any
 
@@ -50,11 +50,19 @@ class Snapshot:
     cell: CellNames
     by_functions: frozenset[str]
     """Names that functions of other cells may bind through ``global``."""
-    names: frozenset[str]
+    taken: frozenset[str]
+    """Names that existed and whose values are not kept here."""
     old: dict[str, Any] = field(repr=False)
     weak: dict[str, weakref.ref[Any]] = field(repr=False)
     watched: dict[str, Digested] = field(repr=False)
     """Digests of values that the cell may change in place, for every name bound to them."""
+
+    def missing_from(self, namespace: Mapping[str, Any]) -> set[str]:
+        """Names that existed and do not any more."""
+        may_miss = {*self.taken, *self.weak}
+        if not self.old.keys() <= namespace.keys():
+            may_miss.update(self.old)
+        return {name for name in may_miss if name not in namespace}
 
 
 class NameWatch:
@@ -124,7 +132,7 @@ class NameWatch:
         value = self._shell.user_ns.get(name, _MISSING)
         if value is _MISSING:
             return None if hasattr(builtins, name) or name in _IPYTHONS_OWN else _NOT_HERE
-        if self._shell.user_ns_hidden.get(name, _MISSING) is value or name in _PYTHONS_OWN:
+        if name in _PYTHONS_OWN or (name in _IPYTHONS_OWN and self._shell.user_ns_hidden.get(name) is value):
             return None
         found = digest(value)
         self._digests[name] = (id(value), found)
@@ -158,9 +166,9 @@ class NameWatch:
         watched = self._watched(cell, namespace)
         by_functions = frozenset(self._bound_by_functions)
         self._forget()
-        names = frozenset(namespace)
-        for name in cell.stores | cell.deletes:
-            namespace.pop(name, None)  # `df = df.copy()` must not find the old frame alive
+        taken = (cell.stores | cell.deletes) & namespace.keys()
+        for name in taken:
+            del namespace[name]  # `df = df.copy()` must not find the old frame alive
         weak = {}
         for name in (cell.maybe_stores | cell.maybe_deletes | by_functions) & namespace.keys():
             try:
@@ -168,7 +176,7 @@ class NameWatch:
             except TypeError:
                 continue
             del namespace[name]
-        return Snapshot(cell, by_functions, names, namespace, weak, watched)
+        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched)
 
     def _watched(self, cell: CellNames, namespace: Mapping[str, Any]) -> dict[str, Digested]:
         digests: dict[int, Digested] = {}
@@ -178,7 +186,7 @@ class NameWatch:
                 continue
             at, digested = self._digests.get(name, (0, None))
             if digested is None or at != id(value):
-                if name not in cell.reads or is_ipythons(name) or self._shell.user_ns_hidden.get(name) is value:
+                if name not in cell.reads or name in _IPYTHONS_OWN or is_ipythons(name):
                     continue
                 digested = self._digester.digest(value)
             if digested.digest is not None:
@@ -198,11 +206,10 @@ class NameWatch:
         same = {name for name in cell.maybe_stores | snapshot.by_functions if name in namespace} - rebound
         shared = {name for name in same if _shares_fate(name, rebound - snapshot.by_functions, cell)}
         in_place = self._changed_in_place(snapshot, namespace, rebound)
-        gone = {name for name in snapshot.names if name not in namespace and not self._is_ours(name, cell)}
-        gone |= {name for name in cell.deletes if name not in namespace}
+        gone = snapshot.missing_from(namespace) | {name for name in cell.deletes if name not in namespace}
         return Changed(
             written=tuple(sorted(rebound | shared | in_place)),
-            deleted=tuple(sorted(gone)),
+            deleted=tuple(sorted(name for name in gone if not self._is_ours(name, cell))),
             in_place=tuple(sorted(in_place)),
             ambiguous=tuple(sorted(same - shared - in_place)),
             own=tuple(sorted(cell.late_reads & rebound)),
@@ -210,8 +217,8 @@ class NameWatch:
 
     def _rebound(self, snapshot: Snapshot, namespace: dict[str, Any]) -> set[str]:
         old, weak = snapshot.old, snapshot.weak
-        differs = map(is_not, namespace.values(), map(old.get, namespace, repeat(_MISSING)))
-        found = {name for name, new in zip(namespace, differs, strict=True) if new}
+        # Without a loop in Python: a namespace may hold thousands of names, and this runs after every cell.
+        found = set(compress(namespace, map(is_not, namespace.values(), map(old.get, namespace, repeat(_MISSING)))))
         kept = {name for name, ref in weak.items() if name in found and ref() is namespace[name]}
         cell = snapshot.cell
         return {name for name in found - kept if not self._is_ours(name, cell)} | (cell.stores & namespace.keys())
@@ -232,16 +239,14 @@ class NameWatch:
             if digests[id(value)].digest != before.digest:
                 changed.add(name)
         if changed:
-            others = {
-                name: value
-                for name, value in namespace.items()
-                if name not in rebound and name not in snapshot.watched and not self._is_ours(name, snapshot.cell)
-            }
-            changed |= sharing([namespace[name] for name in changed], others)
+            known = rebound | snapshot.watched.keys()
+            others = {name: namespace[name] for name in persons_names(self._shell) if name not in known}
+            ipythons = {id(self._shell), id(self._shell.user_ns)}
+            changed |= sharing([namespace[name] for name in changed], others, without=ipythons)
         return changed
 
 
-_IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit"})
+_IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit", "open"})
 _PYTHONS_OWN = frozenset(
     {"__name__", "__builtins__", "__builtin__", "__doc__", "__loader__", "__spec__", "__package__"}
 )

@@ -35,7 +35,7 @@ A_VALUE = "="
 
 _LONGEST = 200_000
 _SQL = re.compile(
-    r"\s*(?:--[^\n]*\n\s*)*\(*\s*(?:select\b|from\s+[\w\"'(\[]|with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\b|"
+    r"\s*(?:--[^\n]*\n\s*)*\(*\s*(?=(\w+))(?:select\b|from\s+[\w\"'(\[]|with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\b|"
     r"insert\s+(?:or\s+\w+\s+)?into\b|create\s+(?:or\s+replace\s+)?(?:temp\w*\s+)?(?:table|view|macro)\b|"
     r"copy\s+[\w(\"]|update\s+\w+\s+set\b|delete\s+from\b|merge\s+into\b|(?:un)?pivot\s+\w|describe\s+\w+\s*;?\s*$|"
     r"summarize\s+\w+\s*;?\s*$|explain\s+\w|values\s*\()",
@@ -115,7 +115,7 @@ def hidden_names(texts: Iterable[Text], existing: Mapping[str, str]) -> frozense
 def _named(text: Text) -> Named:
     value = text.value[:_LONGEST]
     formula = "~" in value and _FORMULA.fullmatch(value) is not None
-    query = formula or text.call in QUERY_CALLS or text.call.startswith("%") or _SQL.match(value) is not None
+    query = formula or text.call in QUERY_CALLS or text.call.startswith("%") or _is_sql(value)
     if not query:
         if not any(sign in value for sign in "@${"):
             return NOTHING
@@ -128,6 +128,14 @@ def _named(text: Text) -> Named:
     # A formula may call functions of the notebook, and the line of a magic that nobody knows
     # (`%Rpush df`, `%%R -i df`) may name anything at all.
     return Named(sigils, words, words if formula or text.call == UNKNOWN_MAGIC else frozenset())
+
+
+def _is_sql(text: str) -> bool:
+    match = _SQL.match(text)
+    if match is None:
+        return False
+    keyword = match[1]
+    return keyword in (keyword.lower(), keyword.upper())  # "Select the best …" is prose
 
 
 def _sigils(text: str) -> frozenset[str]:

@@ -88,7 +88,7 @@ class Kernel:
 
     def value(self, expression: str) -> Any:
         """The value of a plain expression in the kernel, fetched without any event of a cell."""
-        return eval(self.run(f"print({expression})", silent=True, store_history=False).text)
+        return eval(self.run(f"print(repr({expression}))", silent=True, store_history=False).text)
 
 
 @contextlib.contextmanager

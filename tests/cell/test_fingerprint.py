@@ -106,7 +106,9 @@ def test_long_sums_are_no_failure() -> None:
 
 
 NAMES = st.from_regex(r"[a-z]{1,3}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
-LITERALS = st.one_of(st.integers(), st.floats(allow_nan=False), st.text(max_size=5), st.binary(max_size=3), st.booleans())
+LITERALS = st.one_of(
+    st.integers(), st.floats(allow_nan=False), st.text(max_size=5), st.binary(max_size=3), st.booleans()
+)
 EXPRESSIONS = st.recursive(
     st.one_of(NAMES, LITERALS.map(repr)),
     lambda inner: st.one_of(
@@ -128,7 +130,7 @@ STATEMENTS = st.one_of(
 CELLS = st.lists(STATEMENTS, min_size=1, max_size=4).map("\n".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(CELLS)
 def test_a_formatter_never_changes_the_digest(cell: str) -> None:
     # ast.unparse is the strongest formatter there is: it keeps nothing of the text but the tree.
@@ -137,7 +139,7 @@ def test_a_formatter_never_changes_the_digest(cell: str) -> None:
     assert digest(reformatted) == digest(cell) == digest(textwrap.dedent(spaced))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(CELLS, CELLS)
 def test_equal_digests_are_equal_trees(one: str, other: str) -> None:
     assert (digest(one) == digest(other)) == (ast.dump(ast.parse(one)) == ast.dump(ast.parse(other)))

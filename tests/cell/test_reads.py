@@ -63,7 +63,12 @@ NOTHING: set[str] = set()
         ("class A(B, metaclass=M):\n  x = y\n  z = x", {"B", "M", "y"}, {"A"}, NOTHING),
         ("class A:\n  x = x", {"x"}, {"A"}, NOTHING),
         ("class A:\n  if c: x = 1\n  y = x", {"c", "x"}, {"A"}, NOTHING),
-        ("match v:\n  case A(b=c, d=[e, *f]): x = 1\n  case {'k': g, **h} as i: pass", {"v", "A"}, NOTHING, set("cefxghi")),
+        (
+            "match v:\n  case A(b=c, d=[e, *f]): x = 1\n  case {'k': g, **h} as i: pass",
+            {"v", "A"},
+            NOTHING,
+            set("cefxghi"),
+        ),
         ("match v:\n  case B.C: x = 1\n  case _: x = 2", {"v", "B"}, {"x"}, NOTHING),
         ("global x\nx = 1", NOTHING, {"x"}, NOTHING),
         ("x = [y for y in ys if y > z]", {"ys", "z"}, {"x"}, NOTHING),

@@ -1,0 +1,56 @@
+"""A shell without a kernel, in this process."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from keel_notebook.core.ids import text_digest
+from keel_notebook.core.ports import Digested
+
+
+@contextmanager
+def shell() -> Iterator[InteractiveShell]:
+    config = Config()
+    config.HistoryManager.enabled = False
+    made = InteractiveShell(config=config)
+    try:
+        yield made
+    finally:
+        atexit.unregister(made.atexit_operations)
+        made.atexit_operations()
+
+
+def run(shell: InteractiveShell, cell: str) -> Any:
+    result = shell.run_cell(cell, store_history=True)
+    result.raise_error()
+    return result.result
+
+
+class Digests:
+    """Digests by ``repr``, with what functions reach told by the definitions: enough where the digester is not the matter."""
+
+    def __init__(self, definitions: Any) -> None:
+        self.definitions = definitions
+        self.asked: list[Any] = []
+
+    def digest(self, value: Any) -> Digested:
+        self.asked.append(value)
+        if isinstance(value, Unknown):
+            return Digested(None, reason="unknown")
+        if self.definitions.belongs(value):
+            found = self.definitions.of(value)
+            return Digested(found and found.code, reaches=found.reads if found else frozenset())
+        if hasattr(value, "__dict__") and not isinstance(value, type) and type(value).__module__ == "__main__":
+            found = self.definitions.of(type(value))
+            return Digested(text_digest(repr(vars(value))), reaches=found.reads)
+        return Digested(text_digest(type(value).__name__, repr(value)))
+
+
+class Unknown:
+    """A value that cannot be digested."""
