@@ -1,7 +1,6 @@
 """A real kernel with a tap on it: cells are recorded and shown again, and what the client got is compared."""
 
 import os
-import queue
 import textwrap
 import time
 
@@ -93,15 +92,6 @@ class TappedKernel:
         """An expression's repr in the kernel."""
         ((_, content),) = merged(self.run(f"print(repr({expression}))"))
         return content["text"].rstrip("\n")
-
-    def late(self, seconds=0.3):
-        """Messages that come in though no cell runs."""
-        got = []
-        while True:
-            try:
-                got.append(self.next_message(seconds))
-            except queue.Empty:
-                return got
 
 
 def merged(got):
