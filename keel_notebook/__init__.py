@@ -10,8 +10,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from keel_notebook.api import *  # noqa: F403 the names that ``__getattr__`` gives
+
 __version__ = "0.1.0.dev0"
 __all__ = ["__version__", "lineage", "load_ipython_extension", "register", "status", "unload_ipython_extension"]
+
+
+def __getattr__(name: str) -> Any:
+    """Durable calls and what belongs to them (``keel.call``, ``keel.map``, …), loaded when first used (DESIGN 3.2)."""
+    unknown = AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("_"):
+        raise unknown
+    import keel_notebook.api as api  # noqa: PLC0415, PLR0402 ``from keel_notebook import`` would ask here again
+
+    if name not in api.__all__:
+        raise unknown
+    found = globals()[name] = getattr(api, name)
+    return found
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -25,6 +25,7 @@ from keel_notebook.engine import invoke, loops, parallel, scope, values, waits
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
+from keel_notebook.engine.host import installed
 from keel_notebook.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ __all__ = [
 
 
 def _calls() -> Calls | None:
-    host = scope.host()
+    host = installed()
     return None if host is None else host.calls()
 
 

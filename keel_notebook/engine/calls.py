@@ -21,6 +21,7 @@ from keel_notebook.engine.arguments import ArgumentDigests
 from keel_notebook.engine.callparts import CallOptions, CallParts, Claim, Given, Going
 from keel_notebook.engine.changes import Changes
 from keel_notebook.engine.effects import Effects
+from keel_notebook.engine.host import installed
 from keel_notebook.engine.prints import Prints
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.errors import CannotStoreError, KeelError, UntrustedError
@@ -128,11 +129,11 @@ class Calls:
     # ---- what a call is
 
     def scope(self) -> StepScope:
-        """The scope of the caller; one without a name where nobody set any."""
+        """The scope of the caller: of the step whose body runs, else the implicit one of the plain cell."""
         here = scope.current()
         if here is None:
-            here = StepScope(step="", identity="", implicit=True)
-            scope.enter(here)
+            host = installed()
+            here = StepScope("", "", implicit=True) if host is None else host.plain_scope()
         return here
 
     def _now(self, claim: Claim) -> c.CallNow:

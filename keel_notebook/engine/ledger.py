@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from keel_notebook.core.done import StepDone
+from keel_notebook.core.model import Entry
+from keel_notebook.engine.leftovers import Leftovers
 
 PAUSE_S = 0.5
 """Cells that follow each other faster than this belong to one uninterrupted pass: nobody typed in between."""
@@ -23,6 +25,9 @@ class Ledger:
     producers: dict[str, str] = field(default_factory=dict)
     resources: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Names made by an ``--always`` step: the step and its code."""
+    leftovers: Leftovers = field(default_factory=Leftovers)
+    as_is: set[str] = field(default_factory=set)
+    """Steps that a person wants executed on the values as they are (`%keel rerun NAME --as-is`)."""
     rerun: set[str] = field(default_factory=set)
     accept: set[str] = field(default_factory=set)
     _passes: dict[str, tuple[int, str, str]] = field(default_factory=dict)
@@ -57,6 +62,20 @@ class Ledger:
         """What stands for the name of a step that has none: ``code-hash#occurrence`` in order of execution."""
         self._unnamed[code] = self._unnamed.get(code, 0) + 1
         return f"{code[:12]}#{self._unnamed[code]}"
+
+    def bound(self, names: Iterable[str], producer: str) -> None:
+        """A plain cell may have bound these names."""
+        names = frozenset(names)
+        self.leftovers.bound(names)
+        self.made(names, producer)
+
+    def ran(self, entry: Entry) -> None:
+        """A step ran, or was put back: these names are its own."""
+        read = {item.name: item.digest for item in entry.inputs}
+        wrote = {item.name: item.digest for item in entry.writes} | {item.name: None for item in entry.not_stored}
+        self.leftovers.bound(entry.deleted)
+        self.leftovers.recorded(entry.step, read=read, wrote=wrote)
+        self.made(wrote, f"step {entry.step}")
 
     def made(self, names: Iterable[str], producer: str, *, resource: tuple[str, str] | None = None) -> None:
         """These names were bound or changed by this cell (``resource``: by an ``--always`` step and its code)."""

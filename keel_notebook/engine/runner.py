@@ -38,7 +38,7 @@ from keel_notebook.core.ports import (
     World,
     WorldSeen,
 )
-from keel_notebook.errors import CannotStoreError, KeelError
+from keel_notebook.errors import CannotStoreError, DamagedError, KeelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,8 @@ class Runner:
         ended = replace(attempt.entry, status=outcome.status, ended_at=parts.clock.now(), took_s=took)
         if outcome.status is Status.OK:
             ended = self._with_values(ended, attempt, outcome, seen)
-        elif outcome.error is not None:
-            code = outcome.error.code if isinstance(outcome.error, KeelError) else ""
-            ended = replace(ended, error=Problem(type(outcome.error).__qualname__, code))
+        else:
+            ended = self._with_leftovers(ended, attempt, outcome)
         if not attempt.recorded:
             return ended
         outputs = parts.journal.blob(parts.pack_messages(messages)) if messages else None
@@ -185,10 +184,21 @@ class Runner:
         parts.journal.append(ended)  # K9: recorded before the reply
         return ended
 
+    def _with_leftovers(self, entry: Entry, attempt: Attempt, outcome: Outcome) -> Entry:
+        """What an attempt that did not end well left behind: digests only, so that it is never taken for input."""
+        changed = self._parts.watch.after(attempt.snapshot)
+        there = [name for name in changed.written if name in self._parts.namespace]
+        left = tuple(Write(item.name, item.digest, item.type, 0) for item in self._parts.kept_inputs(there))
+        error = outcome.error
+        code = error.code if isinstance(error, KeelError) else ""
+        problem = None if error is None else Problem(type(error).__qualname__, code)
+        return replace(entry, writes=left, deleted=changed.deleted, error=problem)
+
     def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
         parts, step = self._parts, attempt.step
         changed = parts.watch.after(attempt.snapshot)
-        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | {"saw": sorted(seen_words(seen))}
+        own = {"saw": sorted(seen_words(seen)), "in_place": sorted(changed.in_place)}
+        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own
         written = changed.written
         if step.outputs:
             written = tuple(name for name in step.outputs if name in parts.namespace)
@@ -204,6 +214,34 @@ class Runner:
         names = {name: parts.namespace[name] for name in written}
         packed = parts.codec.pack(names, result=outcome.result, known={})
         return replace(entry, payload=packed.payload, writes=packed.writes, not_stored=packed.not_stored)
+
+    def _put_for_all(self, name: str, value: Any) -> None:
+        """Bind the name, and every other name of the object that it stood for: they were one and stay one."""
+        namespace = self._parts.namespace
+        if name in namespace:
+            old = namespace[name]
+            for other in [other for other, thing in namespace.items() if thing is old]:
+                namespace[other] = value
+        namespace[name] = value
+
+    def copy(self, step: StepNow, names: Sequence[str]) -> None:
+        """Keep values that the step is about to change, so that its next attempt can start from them."""
+        entry = self._entry(step, attempt=0, why="kept before it changes them")
+        values = {name: self._parts.namespace[name] for name in names}
+        packed = self._parts.codec.pack(values, result=None, known={})
+        digests = {name: item.digest for name, item in step.inputs.items()}
+        writes = tuple(replace(item, digest=digests[item.name]) for item in packed.writes)
+        kept = replace(
+            entry, kind=Kind.COPY, status=Status.OK, source="", inputs=(), writes=writes, payload=packed.payload
+        )
+        self._parts.journal.append(kept)
+
+    def put_back(self, name: str, entry: Entry) -> None:
+        """Bind a name, with all its aliases, to the value that an entry holds. Raises as ``prepare`` does."""
+        if entry.payload is None:
+            raise DamagedError(what="the payload", step=entry.step, detail="there is none")
+        values = self._parts.codec.unpack(entry.payload, resolve=self._resolve)
+        self._put_for_all(name, values.names[name])
 
     def note(self, kind: Kind, step: StepNow, *, key: str, why: str) -> Entry:
         """Write a short entry about a step: a retirement, a decision. Raises what the journal raises."""
@@ -276,13 +314,22 @@ class Runner:
     def _resolve(self, known: Known) -> Any:
         return self._parts.namespace[known.name]
 
-    def replay(self, prepared: Prepared, *, show: Callable[[Any], None]) -> Sequence[str]:
+    def replay(
+        self, prepared: Prepared, *, show: Callable[[Any], None], keep: frozenset[str] = frozenset()
+    ) -> Sequence[str]:
         """Put back what the record holds; nothing is executed. ``show`` sets ``_`` and ``Out``.
 
-        Returns what could not be put back, in words.
+        ``keep`` are names whose live objects hold that content already. Returns what could not be put back, in words.
         """
         parts = self._parts
-        parts.namespace.update(prepared.values.names)
+        in_place = frozenset(prepared.entry.ambient.get("in_place", ()))
+        for name, value in prepared.values.names.items():
+            if name in keep:
+                continue
+            if name in in_place:
+                self._put_for_all(name, value)
+            else:
+                parts.namespace[name] = value
         for name in prepared.entry.deleted:
             parts.namespace.pop(name, None)
         lost = parts.ambient.apply(prepared.entry.ambient)

@@ -7,19 +7,17 @@ their own, so for them the scope of the running cell is found here.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from keel_notebook.core.calls import Place, StepCalls
 from keel_notebook.core.model import EntryId
 
 if TYPE_CHECKING:
     from keel_notebook.engine.callparts import Claim
-    from keel_notebook.engine.calls import Calls
 
 
 @dataclass(slots=True)
@@ -49,42 +47,23 @@ class StepScope:
         return Place(call, key, count)
 
 
-class Host(Protocol):
-    """The kernel that records: built by the session, asked at the first durable call of a cell."""
-
-    def calls(self) -> Calls | None:
-        """What carries durable calls out. None: nothing is recorded now (KEEL_MODE=off, no journal); run plainly."""
-
-
 _scope: ContextVar[StepScope | None] = ContextVar("keel_step", default=None)
 _inside: ContextVar[Claim | None] = ContextVar("keel_call", default=None)
 
 
-class _Kernel:
-    host: Host | None = None
+class _Process:
     running: StepScope | None = None
-
-
-def install(host: Host | None) -> None:
-    """Let durable calls of this process be recorded by ``host``; None: let them run plainly."""
-    _Kernel.host = host
-    _Kernel.running = None
-
-
-def host() -> Host | None:
-    """Who records the durable calls of this process."""
-    return _Kernel.host
 
 
 def enter(scope: StepScope) -> Token[StepScope | None]:
     """A body starts. Give the token to ``leave``; call both in the context in which the body runs."""
-    _Kernel.running = scope
+    _Process.running = scope
     return _scope.set(scope)
 
 
 def leave(token: Token[StepScope | None]) -> None:
     """The body ended. A task of it that lives on keeps its scope; another thread's calls find none any more."""
-    _Kernel.running = None
+    _Process.running = None
     try:
         _scope.reset(token)
     except ValueError:  # the cell awaited: it ended in another copy of the context than it began in
@@ -93,7 +72,7 @@ def leave(token: Token[StepScope | None]) -> None:
 
 def current() -> StepScope | None:
     """The scope of the caller: of its context, else of the cell that is running."""
-    return _scope.get() or _Kernel.running
+    return _scope.get() or _Process.running
 
 
 def inside() -> Claim | None:
@@ -119,10 +98,3 @@ def within(claim: Claim) -> Iterator[None]:
         yield
     finally:
         pop(token)
-
-
-def _in_child() -> None:
-    install(None)  # a forked child computes; it records nothing
-
-
-os.register_at_fork(after_in_child=_in_child)

@@ -19,6 +19,7 @@ from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
 from keel_notebook.core.units import duration
 from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Attempt, Prepared, Runner, StepNow
 from keel_notebook.errors import DeadError, DivergenceError, KeelError, UntrustedError
 
@@ -34,6 +35,8 @@ class Senses:
     kind_of: Callable[[Any], str]
     file_now: Callable[[str], Digest | None]
     file_seen: Callable[[str, str], FileSeen]
+    copyable: Callable[[str], bool]
+    """Whether the value of a name is data of a size that may be kept before a step changes it."""
     say: Callable[[str], None]
     """One line on stderr, before anything else of the cell."""
     now: Callable[[], float]
@@ -56,9 +59,10 @@ class Look:
     """A step as it stands now, next to what is recorded of it."""
 
     step: StepNow
-    options: StepOptions
+    cell: StepCell
     facts: d.Facts
     recorded: d.Recorded
+    records: FlowRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,12 @@ class Body:
 class Swap:
     """The body is to be swapped for putting ``prepared`` back."""
 
+    step: StepNow
     prepared: Prepared
     decision: d.Replay
     began: float
+    keep: frozenset[str] = frozenset()
+    """Names whose live objects hold what the record holds: this very step left them (already applied)."""
 
 
 class Stepper:
@@ -104,19 +111,6 @@ class Stepper:
         wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
         inputs = self.inputs(wanted, parsed, ignore=options.ignore)
         candidates = [e for e in lifecycle.steps_in(records).get(name, []) if e.code == parsed.code]
-        extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
-        paths = {seen.path for e in candidates for seen in e.files if seen.role in d.VALIDATED}
-        declared = tuple(self._senses.file_seen(path, "uses") for path in options.uses)
-        facts = d.Facts(
-            name=name,
-            code=parsed.code,
-            inputs=inputs,
-            extra=self.inputs(extra, parsed) if extra else {},
-            files={path: self._senses.file_now(path) for path in paths},
-            ttl_s=options.ttl_s,
-            always=options.always,
-            rerun=name in self._ledger.rerun,
-        )
         step = StepNow(
             flow=flow,
             name=name,
@@ -124,14 +118,32 @@ class Stepper:
             code=parsed.code,
             inputs=inputs,
             cell=parsed.names,
-            files=declared,
+            files=tuple(self._senses.file_seen(path, "uses") for path in options.uses),
             makes=options.makes,
             outputs=options.outputs,
             always=options.always,
             root=root,
         )
-        recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, inputs), root=root)
-        return Look(step, options, facts, recorded)
+        facts = self._facts(cell, inputs, candidates)
+        recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
+        return Look(step, cell, facts, recorded, records)
+
+    def _facts(self, cell: StepCell, inputs: Mapping[str, Input], candidates: Sequence[Entry]) -> d.Facts:
+        options, parsed = cell.options, cell.parsed
+        extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
+        paths = {seen.path for e in candidates for seen in e.files if seen.role in d.VALIDATED}
+        state = self._ledger.leftovers.state
+        return d.Facts(
+            name=cell.name,
+            code=parsed.code,
+            inputs=inputs,
+            extra=self.inputs(extra, parsed) if extra else {},
+            files={path: self._senses.file_now(path) for path in paths},
+            applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
+            ttl_s=options.ttl_s,
+            always=options.always,
+            rerun=cell.name in self._ledger.rerun,
+        )
 
     def inputs(self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = ()) -> dict[str, Input]:
         """Inputs for the names, and for every name that functions among them read."""
@@ -162,12 +174,17 @@ class Stepper:
         """
         began = self._senses.monotonic()
         decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
+        if self._would_run(decision) and look.step.name not in self._ledger.as_is:
+            held = self.held(look)
+            if held:
+                look = self._rewound(look, held)
+                decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
         if isinstance(decision, d.Diverged) and look.step.name in self._ledger.accept:
             decision = d.Replay(self._accept(look, decision.entry), "accepted")
         match decision:
             case d.Replay(entry):
                 try:
-                    return Swap(self._runner.prepare(entry), decision, began)
+                    return Swap(look.step, self._runner.prepare(entry), decision, began, self._kept(look, entry))
                 except UntrustedError:
                     raise
                 except Exception as error:  # noqa: BLE001 a record that cannot be read affects its own step only (C56)
@@ -183,15 +200,74 @@ class Stepper:
             case _:
                 assert_never(decision)
 
+    @staticmethod
+    def _would_run(decision: d.Decision) -> bool:
+        return isinstance(decision, d.Execute) or (
+            isinstance(decision, d.Diverged) and decision.response is not d.Response.FAIL
+        )
+
+    @staticmethod
+    def _kept(look: Look, entry: Entry) -> frozenset[str]:
+        left = {item.name: item.digest for item in entry.writes}
+        return frozenset(n for n in look.facts.applied if d.same(left.get(n), look.step.inputs[n].digest))
+
+    def held(self, look: Look) -> dict[str, State]:
+        """The inputs of a step that hold its own change."""
+        state, name = self._ledger.leftovers.state, look.step.name
+        found = {n: state(name, n, item.digest) for n, item in look.step.inputs.items()}
+        return {n: held for n, held in found.items() if held is not State.FREE}
+
+    def _rewound(self, look: Look, held: Mapping[str, State]) -> Look:
+        """The step with its inputs as they were before it first changed them (DESIGN 5, Rewind).
+
+        Raises DivergenceError (E031) where they are not kept, or where something else changed them since.
+        """
+        step, leftovers = look.step, self._ledger.leftovers
+        for name, state in held.items():
+            before = leftovers.before(step.name, name)
+            source = None if state is State.MIXED else _holding(look.records, name, before)
+            if source is None:
+                raise self._refused(look, self._not_rewound(look, name, state), f"{name} holds its own change", ())
+            self._runner.put_back(name, source)
+        later = leftovers.undone(step.name, held)
+        if later:
+            self._senses.say(
+                f"{step.name} starts from {', '.join(held)} as before; run again: {', '.join(sorted(later))}"
+            )
+        return self.look(step.flow, look.cell, root=step.root)
+
+    def _not_rewound(self, look: Look, name: str, state: State) -> DivergenceError:
+        made_by = self._ledger.producers.get(name, "")
+        why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"
+        start = f"run again from {made_by}" if made_by else "run again the cell that makes it"
+        detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {look.step.name} --as-is`"
+        return DivergenceError(step=look.step.name, detail=detail)
+
     def _begin(self, look: Look, attempt: int, why: str) -> Attempt:
+        self._ledger.as_is.discard(look.step.name)
         if look.facts.rerun:
             self.retire(look.step, lifecycle.RERUN)
             self._ledger.rerun.discard(look.step.name)
         try:
+            suspects = self._about_to_change(look)
+            if suspects:
+                self._runner.copy(look.step, suspects)
             return self._runner.begin(look.step, attempt=attempt, why=why)
         except KeelError as error:
             self._senses.say(f"{look.step.name} runs, not durable: {error}")
             return self._runner.begin_unrecorded(look.step, attempt=attempt, why=why)
+
+    def _about_to_change(self, look: Look) -> list[str]:
+        """Inputs that the body may change and that no record holds: to be kept before the first attempt."""
+        names = look.cell.parsed.names
+        suspects = (names.mutation_suspects | names.stores | names.maybe_stores) & look.step.inputs.keys()
+        return sorted(
+            name
+            for name in suspects
+            if self._senses.copyable(name)
+            and look.step.inputs[name].digest not in (None, d.ABSENT)
+            and _holding(look.records, name, look.step.inputs[name].digest) is None
+        )
 
     def _diverged(
         self, look: Look, decision: d.Diverged, differences: Sequence[d.Difference], response: d.Response, attempt: int
@@ -255,9 +331,9 @@ class Stepper:
         """Keep that a body ran and nothing of it could be recorded."""
         self._ledger.note(replace(now(body.attempt.step, EXECUTED), why=why))
 
-    def replayed(self, step: StepNow, swap: Swap) -> None:
+    def replayed(self, swap: Swap) -> None:
         """Keep that a record was put back."""
-        entry = swap.prepared.entry
+        step, entry = swap.step, swap.prepared.entry
         took = self._senses.monotonic() - swap.began
         done = replace(
             now(step, REPLAYED), entry=entry.entry, why=swap.decision.why, replay_s=took, took_s=entry.took_s
@@ -271,6 +347,16 @@ class Stepper:
     def _accept(self, look: Look, entry: Entry) -> Entry:
         self._ledger.accept.discard(look.step.name)
         return self._runner.accept(look.step, entry)
+
+
+def _holding(records: FlowRecords, name: str, digest: Digest | None) -> Entry | None:
+    """The newest trusted entry whose payload holds this content under this name."""
+    for entry in reversed(records.entries):
+        if entry.payload is None or entry.status is not Status.OK or entry.entry in records.untrusted:
+            continue
+        if any(item.name == name and d.same(item.digest, digest) for item in entry.writes):
+            return entry
+    return None
 
 
 def now(step: StepNow, decision: str) -> StepDone:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keel_notebook.engine import scope
+from keel_notebook.engine import host
 from keel_notebook.journal.memory import MemoryFolder
 from tests.support.kernels import Kernel, ManualClock
 
@@ -31,4 +31,4 @@ def boot(folder, clock):
     yield start
     for kernel in made:
         kernel.journal.close(clean=True)
-    scope.install(None)
+    host.install(None)

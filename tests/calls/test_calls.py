@@ -292,9 +292,9 @@ def test_an_implicit_step_serves_calls_outside_of_steps(boot, paid):
 
 def test_without_keel_calls_run_plainly(paid):
     import keel_notebook.api as keel
-    from keel_notebook.engine import scope
+    from keel_notebook.engine import host
 
-    scope.install(None)
+    host.install(None)
     assert keel.call(lambda x, y=0: x + y, 1, y=2) == 3
     assert keel.map(lambda x: x + 1, [1, 2]) == [2, 3]
     assert list(keel.loop(range(2), state=["x"])) == [0, 1]

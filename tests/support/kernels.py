@@ -21,7 +21,7 @@ from keel_notebook.core.fingerprint import definition_digest
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Entry, FlowId, Kind, NotStored, Payload, Status, Write, entry_id
 from keel_notebook.core.ports import Definition, Digested, Packed, Unpacked
-from keel_notebook.engine import scope
+from keel_notebook.engine import host, scope
 from keel_notebook.engine.callparts import CallParts
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.scope import StepScope
@@ -174,7 +174,7 @@ class Kernel:
                 lock=self.journal.lock,
             )
         )
-        scope.install(HostOf(self.calls))
+        host.install(HostOf(self.calls))
         self.run("import keel_notebook.api as keel")
 
     def run(self, source: str) -> None:
@@ -206,12 +206,12 @@ class Kernel:
 
     def kill(self) -> None:
         """The process vanishes: nothing more is written."""
-        scope.install(None)
+        host.install(None)
         self.journal.close(clean=False)
 
     def shutdown(self) -> None:
         """The kernel ends in order."""
-        scope.install(None)
+        host.install(None)
         self.journal.close(clean=True)
 
     def entries(self, kind: Kind = Kind.CALL) -> list[Entry]:
@@ -227,3 +227,6 @@ class HostOf:
 
     def calls(self) -> Calls | None:
         return self._calls
+
+    def plain_scope(self) -> StepScope:
+        return StepScope("", "", implicit=True)

@@ -1,0 +1,88 @@
+"""Durable calls of a kernel: puts the engine's parts on the open journal, and tells it which cell runs.
+
+The session is asked for this at the first durable call; a kernel that makes none pays nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keel_notebook.core.decide import Mode
+from keel_notebook.core.ids import default_flow, text_digest
+from keel_notebook.core.model import FlowId, Input
+from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords, RunEnd
+from keel_notebook.engine.callparts import CallParts
+from keel_notebook.engine.calls import Calls
+from keel_notebook.engine.guard import Guard
+from keel_notebook.engine.lease import Holder, Lease
+from keel_notebook.engine.scope import StepScope
+from keel_notebook.engine.shared import SharedJournal
+from keel_notebook.journal import liveness
+
+RESUMED_S = 12 * 3600.0
+"""A run that died longer ago than this is not gone on with (DESIGN 5, Volatile)."""
+
+
+def calls_of(  # noqa: PLR0913 - the parts, by name
+    *, journal: SharedJournal, codec: Codec, digester: Digester, definitions: Definitions, ambient: Ambient,
+    clock: Clock, namespace: dict[str, Any], flow: FlowId, flow_key: str, leases: Any, mode: Mode, say: Callable[[str], None],
+) -> Calls:  # fmt: skip
+    """What carries out the durable calls of a kernel on its open journal. ``leases`` is the folder of its leases."""
+    guard = None
+    if flow != default_flow():  # else nobody told which notebook this is: what must not happen twice is refused
+        holder = Holder(liveness.host(), os.getpid(), liveness.boot())
+        guard = Guard(Lease(leases, flow, holder=holder, clock=clock), journal=journal, clock=clock)
+    return Calls(
+        CallParts(
+            journal=journal,
+            codec=codec,
+            digester=digester,
+            definitions=definitions,
+            clock=clock,
+            namespace=namespace,
+            flow=flow,
+            flow_key=flow_key,
+            guard=guard,
+            ambient=ambient,
+            sleep=time.sleep,
+            chance=random.Random().random,  # noqa: S311 - spreads waits; not the notebook's own generator
+            entropy=os.urandom,
+            mode=mode,
+            say=say,
+            lock=journal.lock,
+        )
+    )
+
+
+def step_scope(step: str, *, key: str, code: str | None, inputs: Mapping[str, Input]) -> StepScope:
+    """The scope of a step's body. Set it with ``scope.enter`` right before the body runs."""
+    return StepScope(step, key or _identity(code, inputs))
+
+
+def plain_scope(  # noqa: PLR0913 - what is known of the cell, by name
+    name: str, *, code: str | None, inputs: Mapping[str, Input], records: FlowRecords, run: int, now: float
+) -> StepScope:
+    """The implicit step of a plain cell that makes durable calls."""
+    return StepScope(name, _identity(code, inputs), implicit=True, resumed=resumed_runs(records, run, now))
+
+
+def _identity(code: str | None, inputs: Mapping[str, Input]) -> str:
+    known = [part for name in sorted(inputs) for part in (name, inputs[name].digest or "?")]
+    return text_digest("sitting", code or "?", *known)
+
+
+def resumed_runs(records: FlowRecords, run: int, now: float) -> frozenset[int]:
+    """The runs that this one goes on with: those that died since the last one that ended in order (DESIGN 5)."""
+    found = set()
+    for number in sorted((n for n in records.runs if n < run), reverse=True):
+        seen = records.runs[number]
+        if seen.end == RunEnd.OPEN:
+            continue
+        if seen.end == RunEnd.CLEAN or now - seen.start.started > RESUMED_S:
+            break
+        found.add(number)
+    return frozenset(found)
