@@ -38,9 +38,7 @@ class Changed:
     in_place: tuple[str, ...] = ()
     """Of ``written``: names whose object stayed and whose content changed, and names that share parts with them."""
     ambiguous: tuple[str, ...] = ()
-    """Names that a store in a branch may have bound to the very object that they had before."""
-    own: tuple[str, ...] = ()
-    """Names that were only read after this cell had bound them (``loss`` after its loop): not inputs after all."""
+    """Names that a branch or loop may have bound, to the very object that they had before or not at all."""
 
 
 @dataclass(slots=True)
@@ -123,7 +121,13 @@ class NameWatch:
             names |= cell.hidden.among(kinds(namespace, cell.hidden.every))
         if cell.reads_everything:
             names.update(persons_names(self._shell))
-        return names
+        return names | {name for name in cell.late_reads & cell.mutation_suspects if self._may_change(name)}
+
+    def _may_change(self, name: str) -> bool:
+        # What a cell reads late it has most likely stored itself. If it has not, the name turns out ambiguous and
+        # becomes an input then; but that is too late for a value that the cell also changes in place.
+        value = self._shell.user_ns.get(name)
+        return type(value) not in IMMUTABLE
 
     def _digested(self, name: str, digest: Callable[[Any], Digested]) -> Digested | None:
         """The digest behind a name; None where the name is no input."""
@@ -186,7 +190,7 @@ class NameWatch:
                 continue
             at, digested = self._digests.get(name, (0, None))
             if digested is None or at != id(value):
-                if name not in cell.reads or name in _IPYTHONS_OWN or is_ipythons(name):
+                if name not in cell.reads | cell.late_reads or name in _IPYTHONS_OWN or is_ipythons(name):
                     continue
                 digested = self._digester.digest(value)
             if digested.digest is not None:
@@ -212,7 +216,6 @@ class NameWatch:
             deleted=tuple(sorted(name for name in gone if not self._is_ours(name, cell))),
             in_place=tuple(sorted(in_place)),
             ambiguous=tuple(sorted(same - shared - in_place)),
-            own=tuple(sorted(cell.late_reads & rebound)),
         )
 
     def _rebound(self, snapshot: Snapshot, namespace: dict[str, Any]) -> set[str]:

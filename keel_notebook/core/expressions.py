@@ -36,6 +36,8 @@ class Expressions:
         """The same for what the class body around the point has defined."""
         self.awaited: set[str] = set()
         """Names that code which is already known may read at any later time."""
+        self.fragile = 0
+        """Above 0 where a block may be left after any of its statements."""
         self._perhaps_not = 0
         """Above 0 in the part of an expression that need not be evaluated (``and``, ``if else``, a loop)."""
         self._running: set[int] = set()
@@ -78,7 +80,9 @@ class Expressions:
         found.loads[name] = found.loads[name] & gone if name in found.loads else gone
         if name not in gone:
             found.reads.add(name)
-            found.first_read.setdefault(name, self.statement_at)
+            # Where an error may be caught, that there is no such name is something to see as well.
+            at = -1 if self.fragile else self.statement_at
+            found.first_read[name] = min(at, found.first_read.get(name, at))
         for piece in self.later.get(name, ()):
             self.release(piece, gone)
 
@@ -89,6 +93,8 @@ class Expressions:
         self._running.add(id(piece))
         for name, own in piece.loads.items():
             self.load_notebooks(name, gone | own)
+            if piece.first_read.get(name, 0) < 0:
+                self.found.first_read[name] = -1
         self.found.texts.update(replace(text, given=text.given | gone) for text in piece.texts)
         self._running.discard(id(piece))
         if id(piece) in self._added:
@@ -212,6 +218,7 @@ class Expressions:
             case ast.Compare(left=ast.Constant(value=str(name)), ops=[ast.In() | ast.NotIn()], comparators=[where]):
                 if self._is_namespace(where):
                     self.load(name, state, changes=False)  # `if "df" not in globals():`
+                    self.found.first_read[name] = -1
                     return
         self.look(node.left, state)
         self.look(node.comparators[0], state)

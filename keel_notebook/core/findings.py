@@ -70,7 +70,8 @@ class Findings:
     """Why it may read any name at all, or ``""``."""
     first_read: dict[str, int] = field(default_factory=dict)
     last_store: dict[str, int] = field(default_factory=dict)
-    """Index of the cell's statement with the first read and the last store of a name."""
+    """Index of the cell's statement with the first read and the last store of a name; -1 for a read that counts
+    even where there is no such name."""
 
     def add(self, other: Findings) -> None:
         """Take over what another piece of code does, except what it reads: the caller knows when that is."""

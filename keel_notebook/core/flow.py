@@ -24,8 +24,6 @@ class Flow(Expressions):
 
     def __init__(self, scope: Scope, shared: Shared) -> None:
         super().__init__(scope, shared)
-        self._fragile = 0
-        """Above 0 where a block may be left after any of its statements."""
         self._leaving: list[tuple[list[State], list[State]]] = []
         """The states at ``break`` and at ``continue``, for every loop around the point."""
         self._methods: list[Findings] | None = None
@@ -44,7 +42,7 @@ class Flow(Expressions):
         for statement in body:
             if current is None:
                 break
-            if self._fragile:
+            if self.fragile:
                 self.block_id = self.shared.new_block()
             current = self.statement(statement, current)
         return current
@@ -92,7 +90,7 @@ class Flow(Expressions):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                     self.found.attribute_stores.add((node.value.id, node.attr))
                 self.value(node, state)
-                if self._fragile:  # it may fail with the names before it stored and those after it not
+                if self.fragile:  # it may fail with the names before it stored and those after it not
                     self.block_id = self.shared.new_block()
 
     # Simple statements.
@@ -198,7 +196,7 @@ class Flow(Expressions):
 
     def _loop(self, node: Loop, state: State, *, entered: bool, ends: bool) -> State | None:
         leaves = any(isinstance(part, ast.Break | ast.Continue) for part in ast.walk(node))
-        self._fragile += leaves
+        self.fragile += leaves
         # A function that the body defines may run in a later turn before the body defines it again.
         turns = 2 if any(isinstance(part, (*FUNCTIONS, ast.ClassDef)) for part in ast.walk(node)) else 1
         block, self.block_id = self.block_id, self.shared.new_block()
@@ -210,7 +208,7 @@ class Flow(Expressions):
             end = self.block(node.body, inner)
             breaks, continues = self._leaving.pop()
         self.block_id = block
-        self._fragile -= leaves
+        self.fragile -= leaves
         after = meet(end, *continues) if entered else meet(state, end, *continues)
         if not ends:
             after = None
@@ -219,9 +217,9 @@ class Flow(Expressions):
         return meet(after, *breaks)
 
     def _try(self, node: ast.Try, state: State) -> State | None:
-        self._fragile += 1
+        self.fragile += 1
         end = self.branch(node.body, state)
-        self._fragile -= 1
+        self.fragile -= 1
         failed = state.copy()
         failed.bound -= {name for part in node.body for name in _deleted(part)}
         if node.orelse and end is not None:
@@ -262,11 +260,11 @@ class Flow(Expressions):
         if harmless.last_name(manager.context_expr) in harmless.KEEPING_MANAGERS:
             return self._managed(others, body, state)
         # The manager may swallow an exception from anywhere in the body.
-        self._fragile += 1
+        self.fragile += 1
         block, self.block_id = self.block_id, self.shared.new_block()
         end = self._managed(others, body, state.copy())
         self.block_id = block
-        self._fragile -= 1
+        self.fragile -= 1
         return meet(state, end)
 
     def _match(self, node: ast.Match, state: State) -> State | None:

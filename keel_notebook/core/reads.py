@@ -40,13 +40,13 @@ class CellNames:
     """The names of the notebook that a cell touches. Builtins count as names here; who asks knows what exists."""
 
     reads: frozenset[str] = _NONE
-    """Names whose value from before the cell may be read."""
+    """Names whose value from before the cell may be read, ``late_reads`` left out."""
     stored_before: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """For every name read anywhere in the cell: names whose value from before is surely gone at each of those
     reads. What a function of another cell reads of them is this cell's own."""
     late_reads: frozenset[str] = _NONE
-    """Of ``reads``: names that are read only after the last statement that may store them, such as ``loss``
-    after a training loop. If the cell did store one, it did not read the old value."""
+    """Names that are read only after the last statement that may store them, such as ``loss`` after a training
+    loop. If the cell stored one, it did not read what was there before; if not, it may have."""
     stores: frozenset[str] = _NONE
     """Names that are bound when the cell has ended well."""
     maybe_stores: frozenset[str] = _NONE
@@ -97,12 +97,11 @@ def analyse(parsed: ParsedCell) -> CellNames:
 
 def _names(found: Findings, end: State, defined: Mapping[tuple[int, int], DefinedNames]) -> CellNames:
     maybe = found.stored.keys() - end.bound
+    late = {name for name in found.reads & maybe if found.last_store[name] < found.first_read[name]}
     return CellNames(
-        reads=frozenset(found.reads),
+        reads=frozenset(found.reads - late),
         stored_before=MappingProxyType(dict(found.loads)),
-        late_reads=frozenset(
-            name for name in found.reads & found.stored.keys() if found.last_store[name] < found.first_read[name]
-        ),
+        late_reads=frozenset(late),
         stores=frozenset(end.bound),
         maybe_stores=frozenset(maybe),
         blocks={name: frozenset(() if -1 in found.stored[name] else found.stored[name]) for name in maybe},

@@ -33,7 +33,7 @@ def run(shell: InteractiveShell, cell: str) -> Any:
 
 
 class Digests:
-    """Digests by ``repr``, with what functions reach told by the definitions: enough where the digester is not the matter."""
+    """Digests by ``repr``, with what functions reach told by the definitions: for tests of other things."""
 
     def __init__(self, definitions: Any) -> None:
         self.definitions = definitions

@@ -59,8 +59,8 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 
 @pytest.fixture
-def folder(kernel: Kernel) -> Iterator[Folder]:
-    yield Folder(kernel.folder, kernel)  # type: ignore[attr-defined]
+def folder(kernel: Kernel) -> Folder:
+    return Folder(kernel.folder, kernel)  # type: ignore[attr-defined]
 
 
 def test_installed_modules_count_by_name(folder: Folder) -> None:

@@ -83,6 +83,11 @@ def notebook() -> Iterator[Notebook]:
         (["a = 1", "b = [2]"], "eval(code)", {"a", "b", "code"}),
         (["a = 1", "def f(): return globals()"], "f()", {"a", "f"}),
         (["1 + 1"], "x = _ + 1", {"_"}),
+        # What a cell reads only after its own loop is no input, unless it may be changed in place.
+        (["n, loss = 1, 0.5"], "for e in range(n): loss = e\nprint(loss)", {"n"}),
+        (["n, loss = 1, 0.5"], "for e in range(n): loss = e\nlog.append(loss)", {"n", "log"}),
+        (["n, hist = 1, [1]"], "for e in range(n): hist = [e]\nhist.append(1)", {"n", "hist"}),
+        (["n, loss = 1, 0.5"], "for e in range(n): loss = e\ntry: loss\nexcept NameError: pass", {"n", "loss"}),
     ],
 )
 def test_inputs(notebook: Notebook, before: list[str], cell: str, inputs: set[str]) -> None:
@@ -122,7 +127,7 @@ def test_a_missing_name_is_a_known_state(notebook: Notebook) -> None:
         ("x = 1", "try:\n  x = 1\n  y = []\nexcept E: pass", Changed(written=("y",), ambiguous=("x",))),
         ("n = 1\ndef f():\n  global n\n  n = 1", "f()", Changed(ambiguous=("n",))),
         ("x = [1]\nflag = 1", "if flag: x = x\nx.append(2)", Changed(written=("x",), in_place=("x",))),
-        ("n = 2", "for i in range(n): loss = i\nprint(loss)", Changed(written=("i", "loss"), own=("loss",))),
+        ("n = 2", "for i in range(n): loss = i\nprint(loss)", Changed(written=("i", "loss"))),
         ("n = 0\nloss = 5", "for i in range(n): loss = i\nprint(loss)", Changed(ambiguous=("loss",))),
         ("", "1 + 1", Changed()),
         ("", "_ = 3", Changed(written=("_",))),

@@ -113,7 +113,7 @@ NOTHING: set[str] = set()
 )
 def test_reads_and_stores(cell: str, reads: set[str], stores: set[str], maybe: set[str]) -> None:
     names = names_of(cell)
-    assert (names.reads, names.stores, names.maybe_stores) == (reads, stores, maybe)
+    assert (names.reads | names.late_reads, names.stores, names.maybe_stores) == (reads, stores, maybe)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="syntax of Python 3.12")
@@ -218,10 +218,17 @@ def test_names_are_known_to_be_the_cells_own_where_other_functions_run() -> None
         ("for e in range(n):\n  print(loss)\n  loss = f(e)", set()),
         ("loss = loss + 1", set()),
         ("if a: x = 1\ny = x\nif b: x = 2", set()),
+        ("if a: x = 1\ntry: x\nexcept NameError: pass", set()),
+        ("if a: x = 1\nprint('x' in globals())", set()),
+        ("def f():\n  try: return x\n  except NameError: pass\nif a: x = 1\nf()", set()),
+        ("def f(): return x\nif a: x = 1\nf()", {"x"}),
+        ("def f():\n  global x\n  x = 1\nf()\nprint(x)", {"x"}),
     ],
 )
 def test_late_reads_come_after_every_store(cell: str, late: set[str]) -> None:
-    assert names_of(cell).late_reads == late
+    names = names_of(cell)
+    assert names.late_reads == late
+    assert not names.late_reads & names.reads
 
 
 @pytest.mark.parametrize(
