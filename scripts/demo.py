@@ -39,6 +39,7 @@ class Outcome:
     right_values: dict[str, str]
     values: dict[str, str]
     decisions: dict[str, str]
+    why: dict[str, str]
 
     @property
     def wrong(self) -> list[str]:
@@ -47,9 +48,12 @@ class Outcome:
         return [
             *(f"{name}: another value" for name in self.other_values),
             *(f"{cell}: other outputs" for cell in self.other_outputs),
-            *(f"step {step} ran again" for step in before_kill if self.decisions.get(step) != "replayed"),
-            *([] if self.decisions.get(KILLED) == "executed" else [f"step {KILLED} was not executed"]),
+            *(self._not(step, "replayed") for step in before_kill if self.decisions.get(step) != "replayed"),
+            *([] if self.decisions.get(KILLED) == "executed" else [self._not(KILLED, "executed")]),
         ]
+
+    def _not(self, step: str, promised: str) -> str:
+        return f"step {step} was not {promised}: {self.why.get(step, 'the journal does not know it')}"
 
     @property
     def other_values(self) -> list[str]:
@@ -91,7 +95,10 @@ def play(console: Console) -> Outcome:
             again, values = kernel.run_all(), kernel.values()
         _say(console, "a new kernel, Run All", again, "everything is there")
 
-        return Outcome(plain, killed, again, right_values, values, _decisions(copy / NOTEBOOK))
+        steps = _steps(copy / NOTEBOOK)
+        decisions = {step["name"]: step["decision"] for step in steps}
+        why = {step["name"]: step["why"] for step in steps}
+        return Outcome(plain, killed, again, right_values, values, decisions, why)
 
 
 def _kill_in_the_middle(kernel: LiveNotebook, run: CellRun, text: str) -> None:
@@ -99,11 +106,11 @@ def _kill_in_the_middle(kernel: LiveNotebook, run: CellRun, text: str) -> None:
         kernel.kill()
 
 
-def _decisions(notebook: Path) -> dict[str, str]:
+def _steps(notebook: Path) -> list[dict[str, Any]]:
     keel = Path(sys.executable).with_name("keel")
     asked = subprocess.run([keel, "status", notebook, "--json"], capture_output=True, text=True, check=True)
-    report: dict[str, Any] = json.loads(asked.stdout)
-    return {step["name"]: step["decision"] for step in report["steps"]}
+    steps: list[dict[str, Any]] = json.loads(asked.stdout)["steps"]
+    return steps
 
 
 def _say(console: Console, act: str, runs: list[CellRun], note: str) -> None:

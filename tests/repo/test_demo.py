@@ -50,14 +50,14 @@ def _outcome(scripts, *, value="1", text="a", decision="replayed"):
 
     killed = [*runs("a")[:1], live.CellRun("c2", demo.KILLED)]
     decisions = {"fit": decision, demo.KILLED: "executed"}
-    return demo.Outcome(runs("a"), killed, runs(text), {"x": "1"}, {"x": value}, decisions)
+    return demo.Outcome(runs("a"), killed, runs(text), {"x": "1"}, {"x": value}, decisions, {"fit": "its code differs"})
 
 
 def test_the_demo_fails_if_anything_differs(scripts):
     assert _outcome(scripts).wrong == []
     assert _outcome(scripts, value="2").wrong == ["x: another value"]
     assert _outcome(scripts, text="b").wrong == ["c1: other outputs"]
-    assert _outcome(scripts, decision="executed").wrong == ["step fit ran again"]
+    assert _outcome(scripts, decision="executed").wrong == ["step fit was not replayed: its code differs"]
 
 
 def test_the_demo_tells_values_apart(scripts):
