@@ -113,13 +113,12 @@ class Leader:
         self._told = told
 
     def _put_back(self) -> None:
-        swap, look = self._live, self._look
+        swap = self._live
         assert isinstance(swap, Swap)
-        assert look is not None
-        lost = self.attached.runner.replay(swap.prepared, show=self._show_result)
+        lost = self.attached.runner.replay(swap.prepared, show=self._show_result, keep=swap.keep)
         if lost:
-            self._kernel.say(f"{look.step.name}: not put back: {'; '.join(lost)}")
-        self.attached.stepper.replayed(look.step, swap)
+            self._kernel.say(f"{swap.step.name}: not put back: {'; '.join(lost)}")
+        self.attached.stepper.replayed(swap)
 
     def _show_result(self, value: Any) -> None:
         hook = self._kernel.shell.displayhook
@@ -137,8 +136,8 @@ class Leader:
             if isinstance(live, Body):
                 self._record(live, result)
             elif isinstance(live, Swap):
-                entry = live.prepared.entry
-                self.ledger.made((write.name for write in entry.writes), f"step {entry.step}")
+                if not live.keep:  # else the values hold this step's change already
+                    self.ledger.ran(replace(live.prepared.entry, step=live.step.name))
             elif look is None and recording and not (result is not None and result.error_before_exec is not None):
                 self.plain(cell, Status(finished(result)), self._kernel.clock.now())
         finally:
@@ -161,8 +160,10 @@ class Leader:
             self._not_recorded(body, f"not recorded: {InternalError(doing='recorded a step', kind=kind)}")
             return
         self.attached.stepper.executed(body, entry)
-        made = [write.name for write in entry.writes] + [item.name for item in entry.not_stored]
-        self.ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)) if step.always else None)
+        self.ledger.ran(entry)
+        if step.always:
+            made = (write.name for write in entry.writes)
+            self.ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
         if entry.not_stored and not step.always:
             listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
             say(f"{step.name}: not stored: {listed}")
@@ -180,7 +181,7 @@ class Leader:
         analysis = self._analysis(cell)
         self.last = cell
         names = analysis.names
-        self.ledger.made(names.stores | names.maybe_stores, f"cell {cell.execution_count}")
+        self.ledger.bound(names.stores | names.maybe_stores | names.deletes, f"cell {cell.execution_count}")
         journal = self.attached.journal
         seq = journal.next_seq()
         entry = Entry(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from keel_notebook.capture.ambient import AmbientWatch
@@ -14,6 +15,7 @@ from keel_notebook.capture.files import Files
 from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
+from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.model import Digest, FileSeen, Input
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
 from keel_notebook.core.redact import redacted
@@ -112,15 +114,13 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         return watch.reached(names, parsed.names)
 
     def kept_inputs(names: Sequence[str]) -> tuple[Input, ...]:
-        return tuple(
-            Input(
-                name,
-                digester.digest(namespace[name]).digest,
-                preview=preview(name, namespace[name]),
-                type=kind_of(namespace[name]),
-            )
-            for name in names
-        )
+        return tuple(kept_input(name) for name in names)
+
+    def kept_input(name: str) -> Input:
+        if name not in namespace:
+            return Input(name, ABSENT, preview="absent")
+        value = namespace[name]
+        return Input(name, digester.digest(value).digest, preview=preview(name, value), type=kind_of(value))
 
     def files_seen(seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
         return files.inputs(seen.files) + tuple(files.seen(path, "makes") for path in makes)
@@ -146,6 +146,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         value=namespace.get,
         preview=preview,
         kind_of=kind_of,
+        copyable=lambda name: is_small_data(namespace[name]),
         file_now=files.now,
         file_seen=files.seen,
         say=kernel.say,
@@ -162,3 +163,20 @@ def kind_of(value: Any) -> str:
     return (
         kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
     )
+
+
+_KEPT_BYTES = 64 << 20
+_NO_DATA = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
+
+
+def is_small_data(value: Any) -> bool:
+    """Whether a value is worth keeping before a step changes it: data, by a quick look not above 64 MB."""
+    if isinstance(value, _NO_DATA):
+        return False
+    held = getattr(value, "nbytes", None)
+    if held is None and hasattr(value, "memory_usage"):
+        held = value.memory_usage(index=True)
+        held = held.sum() if hasattr(held, "sum") else held
+    if held is None and hasattr(value, "__len__"):
+        held = len(value) * 100
+    return not isinstance(held, int | float) or held <= _KEPT_BYTES

@@ -72,6 +72,8 @@ class Facts:
     """Names that only a record calls inputs (a conditional store that kept the old object)."""
     files: Mapping[str, Digest | None] = field(default_factory=dict)
     """What the files that the records speak of hold now; None where that cannot be told."""
+    applied: frozenset[str] = frozenset()
+    """Names whose value is what this very step left, with nobody having touched it since (C31)."""
     ttl_s: float | None = None
     always: bool = False
     rerun: bool = False
@@ -158,8 +160,11 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
     if edited:
         found.append(Difference(Part.CODE, detail="changed" if facts.code else "cannot be read"))
     recorded = {item.name: item for item in entry.inputs}
+    left = {item.name: item.digest for item in entry.writes if item.name in facts.applied}
     for name in sorted(recorded.keys() | facts.inputs.keys()):
         current = facts.inputs.get(name) or facts.extra.get(name)
+        if current is not None and name in recorded and same(left.get(name), current.digest):
+            continue  # already applied: the input is what this record itself left
         found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
     for seen in entry.files:
         content = facts.files.get(seen.path)

@@ -262,12 +262,16 @@ class Changed(Protocol):
         """Names bound again or changed in place."""
 
     @property
+    def in_place(self) -> tuple[str, ...]:
+        """Of ``written``: names whose object is still the same one, with other content."""
+
+    @property
     def deleted(self) -> tuple[str, ...]:
         """Names that are gone."""
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        """Names that a conditional store may have bound to the object that they had: inputs of the record."""
+        """Names that a branch or loop may have bound to the object that they had, or not at all: inputs."""
 
 
 class Watch(Protocol):

@@ -106,11 +106,14 @@ def _known(session: Session, name: str) -> None:
 
 
 def _rerun(session: Session, words: list[str]) -> str:
-    name = _one_name(words, "%keel rerun NAME")
+    as_is = "--as-is" in words
+    name = _one_name([word for word in words if word != "--as-is"], "%keel rerun NAME [--as-is]")
     if name.startswith("--"):
         raise NotYetError(what=f"%keel rerun {name}", topic="side-by-side divergence")
     _known(session, name)
     session.ledger.rerun.add(name)
+    if as_is:
+        session.ledger.as_is.add(name)
     session.ledger.accept.discard(name)
     return f"{name} will execute when its cell runs next; its records with the same code and inputs are retired then"
 
@@ -202,7 +205,7 @@ COMMANDS: Mapping[str, Command] = {
     "plan": Command(_plan, "%keel plan", "what Run All would do now, cell by cell; nothing is executed"),
     "why": Command(_why, "%keel why NAME", "why a step replayed, executed or diverged"),
     "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
-    "rerun": Command(_rerun, "%keel rerun NAME", "execute the step when its cell runs next"),
+    "rerun": Command(_rerun, "%keel rerun NAME [--as-is]", "execute the step when its cell runs next"),
     "forget": Command(
         _retired(lifecycle.FORGET, "%keel forget NAME", "the records of {name} are retired: it executes next time"),
         "%keel forget NAME",
