@@ -77,13 +77,13 @@ messages = st.lists(
 
 
 @given(sent=messages)
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_a_front_end_shows_the_folded_messages_as_it_showed_all_of_them(sent):
     assert area(fold(sent)) == area(sent)
 
 
 @given(sent=messages, cap=st.integers(600, 5000))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_folding_twice_is_folding_once(sent, cap):
     once = fold(sent, cap_bytes=cap, rich_cap_bytes=cap)
     assert fold(once, cap_bytes=cap, rich_cap_bytes=cap) == once
@@ -93,7 +93,7 @@ lines = st.lists(st.integers(0, 900).map(lambda n: "é" * (n % 7) + "x" * n + "\
 
 
 @given(lines=lines, cuts=st.lists(st.integers(0, 20_000), max_size=10), cap=st.integers(700, 6000))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_c21_the_capped_text_is_the_same_however_the_stream_was_cut(lines, cuts, cap):
     whole = "".join(lines)
     places = [0, *sorted(cut % (len(whole) + 1) for cut in cuts), len(whole)]
@@ -104,7 +104,7 @@ def test_c21_the_capped_text_is_the_same_however_the_stream_was_cut(lines, cuts,
 
 
 @given(lines=lines, cap=st.integers(700, 6000))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_c21_head_and_tail_are_kept_and_the_marker_counts_what_is_missing(lines, cap):
     whole = "".join(lines)
     (kept,) = fold([text(whole)], cap_bytes=cap)

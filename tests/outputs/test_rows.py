@@ -26,13 +26,13 @@ def in_pieces(text, cuts):
 
 
 @given(text=coloured)
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 def test_c16_a_terminal_shows_the_folded_text_as_it_showed_the_whole(text):
     assert terminal(settled(text)) == terminal(text)
 
 
 @given(text=coloured)
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 def test_c16_jupyterlab_shows_the_folded_text_as_it_showed_the_whole(text):
     assert jupyterlab(settled(text)) == jupyterlab(text)
 
@@ -46,20 +46,20 @@ def test_c100_nbval_compares_the_folded_text_as_it_compared_the_whole(text):
 
 
 @given(text=anything, cuts=st.lists(st.integers(0, 200), max_size=8))
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 def test_c16_the_folded_text_is_the_same_however_the_stream_was_cut(text, cuts):
     whole = Rows()
     assert in_pieces(text, cuts) == whole.feed(text) + whole.rest()
 
 
 @given(text=anything)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_folding_twice_is_folding_once(text):
     assert settled(settled(text)) == settled(text)
 
 
 @given(text=anything, cuts=st.lists(st.integers(0, 200), max_size=8), columns=st.integers(2, 9))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_row_that_wraps_is_folded_the_same_however_it_was_cut_and_settles(text, cuts, columns):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "COLUMNS", columns)
