@@ -28,9 +28,20 @@ RESUMED_S = 12 * 3600.0
 
 
 def calls_of(  # noqa: PLR0913 - the parts, by name
-    *, journal: SharedJournal, codec: Codec, digester: Digester, definitions: Definitions, ambient: Ambient,
-    clock: Clock, namespace: dict[str, Any], flow: FlowId, flow_key: str, leases: Any, mode: Mode, say: Callable[[str], None],
-) -> Calls:  # fmt: skip
+    *,
+    journal: SharedJournal,
+    codec: Codec,
+    digester: Digester,
+    definitions: Definitions,
+    ambient: Ambient,
+    clock: Clock,
+    namespace: dict[str, Any],
+    flow: FlowId,
+    flow_key: str,
+    leases: Any,
+    mode: Mode,
+    say: Callable[[str], None],
+) -> Calls:
     """What carries out the durable calls of a kernel on its open journal. ``leases`` is the folder of its leases."""
     guard = None
     if flow != default_flow():  # else nobody told which notebook this is: what must not happen twice is refused
