@@ -246,6 +246,10 @@ _READERS: dict[str, Any] = {
 _KNOWN = frozenset(f.name for f in fields(Entry))
 
 
+_AS_IT_IS = frozenset({"str", "int", "float", "float | None", "EntryId", "FlowId", "Digest | None"})
+"""Types of fields whose values MessagePack takes as they are."""
+
+
 def _written_out() -> tuple[Any, Any]:
     """``Entry.__init__`` and ``to_map`` written out field by field: every durable call pays for both (DESIGN 10).
 
@@ -258,13 +262,14 @@ def _written_out() -> tuple[Any, Any]:
         init.append(f" set_{f.name}(self, {f.name})")
         if f.default is MISSING and f.default_factory is MISSING:
             head.append(f.name)
-            out.append(f'"{f.name}": _wire(self.{f.name})')
+            out.append(f'"{f.name}": ' + (f"self.{f.name}" if f.type in _AS_IT_IS else f"_wire(self.{f.name})"))
             continue
         known["no_" + f.name] = default = {} if f.default is MISSING else f.default
         head.append(f"{f.name}=no_{f.name}")
         if default == {}:
             init[-1] = f" set_{f.name}(self, {{}} if {f.name} is no_{f.name} else {f.name})"
-        rest += [f" v = self.{f.name}", f" if v is not no_{f.name} and v != no_{f.name}: out['{f.name}'] = _wire(v)"]
+        value = "v" if f.type in _AS_IT_IS else "_wire(v)"
+        rest += [f" v = self.{f.name}", f" if v is not no_{f.name} and v != no_{f.name}: out['{f.name}'] = {value}"]
     init.insert(0, f"def init({', '.join(head)}):")
     rest = ["def to_map(self):", f" out = {{{', '.join(out)}}}", *rest, " return out"]
     exec("\n".join(init + rest), known)  # noqa: S102 - the text above, from the fields above

@@ -16,10 +16,10 @@ from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import Assume, Fire, idempotency_key
 from keel_notebook.core.model import Effect, Entry, Input, Kind, Payload, Problem, Status, entry_id
-from keel_notebook.engine import callvalues, plain, scope
+from keel_notebook.engine import callvalues, scope
 from keel_notebook.engine.arguments import ArgumentDigests
 from keel_notebook.engine.callparts import CallOptions, CallParts, Claim, Given, Going
-from keel_notebook.engine.changes import Changes
+from keel_notebook.engine.changes import Changed, Changes
 from keel_notebook.engine.effects import Effects
 from keel_notebook.engine.host import installed
 from keel_notebook.engine.prints import Prints
@@ -91,28 +91,30 @@ class Calls:
     def finish(self, going: Going, value: Any) -> Any:
         """Record the result, then release it (K9). Returns the value; raises CannotStoreError (E020)."""
         with self.parts.lock:
-            watched = going.watched
-            changed = watched.changed() if watched is not None else None
-            raw = plain.envelope(value) if changed is None else None
-            if raw is not None and going.entry is None and not going.awaited and not going.unreplayable:
-                # One entry, built once: this is the way of nearly every call (DESIGN 10).
-                self.keep(
-                    self._entry(going, payload=Payload(self.journal.blob(raw), (), (), len(raw))), going.claim.scope
-                )
-                return value
-            try:
-                if going.entry is not None:
-                    self._effects.still_held()  # O14: who lost the lease records nothing
-                ambient: dict[str, Any] = {"awaited": True} if going.awaited else {}
-                payload, ambient, missing = callvalues.packed(self.parts, value, raw, changed, ambient)
-                missing += going.unreplayable
-                entry = replace(self._entry(going, payload=payload), ambient=ambient, not_stored=missing)
-                self._record(going, entry)
-            finally:
-                self._effects.give_back(going)
-            if missing:
-                self._tell_missing(going, entry, refused=changed is not None and bool(changed.refused))
+            changed = going.watched.changed() if going.watched is not None else None
+            if changed is None and going.entry is None and not going.awaited and not going.unreplayable:
+                raw = callvalues.open_form(going.claim.place.call, value)
+                if raw is not None:
+                    # One entry, built once: this is the way of nearly every call (DESIGN 10).
+                    payload = Payload(self.journal.blob(raw), (), (), len(raw))
+                    self.keep(self._entry(going, payload=payload), going.claim.scope)
+                    return value
+            self._finish(going, value, changed)
             return value
+
+    def _finish(self, going: Going, value: Any, changed: Changed | None) -> None:
+        try:
+            if going.entry is not None:
+                self._effects.still_held()  # O14: who lost the lease records nothing
+            kept = callvalues.packed(self.parts, going.claim.place.call, value, changed)
+            missing = kept.missing + going.unreplayable
+            ambient = kept.ambient | ({"awaited": True} if going.awaited else {})
+            entry = replace(self._entry(going, payload=kept.payload), ambient=ambient, not_stored=missing)
+            self._record(going, entry)
+        finally:
+            self._effects.give_back(going)
+        if missing:
+            self._tell_missing(going, entry, refused=changed is not None and bool(changed.refused))
 
     def fail(self, going: Going, error: BaseException) -> None:
         """Record that the call failed: for the history; it is never replayed as a success (last table)."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keel_notebook.core.model import Entry, NotStored, Payload
 from keel_notebook.core.ports import Known
+from keel_notebook.core.secrets import looks_secret, looks_secret_field
 from keel_notebook.engine import plain
 from keel_notebook.errors import DamagedError
 
@@ -14,25 +15,61 @@ if TYPE_CHECKING:
     from keel_notebook.engine.changes import Changed
 
 RESULT, NEW = "result", "new"
+_SILENT = frozenset({type(None), bool, int, float})
 
 
-def packed(
-    parts: CallParts, value: Any, raw: bytes | None, changed: Changed | None, ambient: dict[str, Any]
-) -> tuple[Payload, dict[str, Any], tuple[NotStored, ...]]:
-    """The payload of a result, with what was changed in place; what goes into ``ambient``; and what is missing.
+def secret(call: str, value: Any) -> bool:
+    """Whether a result must not be written in clear: by the function's name, or by what it is (DESIGN 6, C103)."""
+    kind = type(value)
+    if kind in _SILENT:
+        return False
+    if looks_secret(call, value):
+        return True
+    todo: list[tuple[str, Any]] = [("", value)]
+    while todo:
+        name, item = todo.pop()
+        kind = type(item)
+        if kind is str:
+            if looks_secret_field(name, item):
+                return True
+        elif kind is list or kind is tuple or kind is set:
+            todo.extend((name, inner) for inner in item if type(inner) not in _SILENT)
+        elif kind is dict:
+            todo.extend((key if type(key) is str else "", inner) for key, inner in item.items())
+    return False
 
-    ``raw`` is the plain form of the value where it has one. Whatever its size, a result is stored: it was paid for.
-    """
-    if changed is None and raw is not None:
-        return Payload(parts.journal.blob(raw), (), (), len(raw)), ambient, ()
+
+def open_form(call: str, value: Any) -> bytes | None:
+    """The plain form of a result that may be written in clear; None for every other."""
+    raw = plain.envelope(value)
+    return None if raw is None or secret(call, value) else raw
+
+
+class Kept(NamedTuple):
+    """What goes into the entry of a call."""
+
+    payload: Payload
+    ambient: dict[str, Any]
+    missing: tuple[NotStored, ...]
+
+
+def packed(parts: CallParts, call: str, value: Any, changed: Changed | None) -> Kept:
+    """The payload of a result, with what was changed in place. Whatever its size it is stored: it was paid for."""
     names: dict[str, Any] = {RESULT: value}
-    refused: tuple[NotStored, ...] = ()
-    if changed is not None:
-        refused = changed.refused
-        names[NEW] = changed.new
-        ambient = ambient | {"changed": changed.recipes}
+    hidden: tuple[NotStored, ...] = ()
+    if secret(call, value):
+        names[RESULT] = None
+        hidden = (NotStored(RESULT, type(value).__name__, "it looks like a credential"),)
+    if changed is None:
+        raw = plain.envelope(names[RESULT])
+        if raw is not None:
+            return Kept(Payload(parts.journal.blob(raw), (), (), len(raw)), {}, hidden)
+        made = parts.codec.pack(names, result=None, known={})
+        return Kept(made.payload, {"form": "graph"}, made.not_stored + hidden)
+    names[NEW] = changed.new
     made = parts.codec.pack(names, result=None, known={})
-    return made.payload, ambient | {"form": "graph"}, made.not_stored + refused
+    ambient = {"form": "graph", "changed": changed.recipes}
+    return Kept(made.payload, ambient, made.not_stored + hidden + changed.refused)
 
 
 def unpacked(parts: CallParts, entry: Entry) -> Any:

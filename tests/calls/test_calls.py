@@ -299,3 +299,32 @@ def test_without_keel_calls_run_plainly(paid):
     assert keel.map(lambda x: x + 1, [1, 2]) == [2, 3]
     assert list(keel.loop(range(2), state=["x"])) == [0, 1]
     assert keel.uuid4().version == 4
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "'sk-abcdef0123456789abcdef'",
+        "{'user': 'me', 'password': 'hunter22'}",
+        "['ok', 'ghp_' + 'a1' * 12]",
+        "('x', 'sk-abcdef0123456789abcdef')",
+    ],
+)
+def test_c103_a_result_that_looks_like_a_credential_is_never_written_and_the_call_is_made_again(boot, paid, result):
+    kernel = boot()
+    kernel.run(f"import keel_paid\ndef f():\n    keel_paid.calls.append(1)\n    return {result}\n")
+    for _ in range(2):
+        kernel.step("s", "out = keel.call(f)")
+    assert kernel.names["out"] == eval(result)
+    assert len(paid) == 2
+    for entry in kernel.entries():
+        raw = kernel.journal.read(entry.payload.head)
+        assert not any(word in raw for word in (b"sk-abc", b"hunter22", b"ghp_a1"))
+    assert "credential" in kernel.said[0]
+
+
+def test_c103_a_function_that_is_named_for_its_secret_is_believed(boot, paid):
+    kernel = boot()
+    kernel.run("def get_api_key():\n    return 'correct horse'\n")
+    kernel.step("s", "out = keel.call(get_api_key)")
+    assert b"horse" not in kernel.journal.read(kernel.entries()[0].payload.head)
