@@ -19,6 +19,8 @@ from keel_notebook.session import Session
 
 MOST_ROWS = 100
 _WIDGET = "application/vnd.jupyter.widget-view+json"
+_LINEAGE = "application/vnd.keel.lineage.v1+json"
+"""For the JupyterLab extension, which draws the same view from the output itself: it is there without a kernel."""
 _UNLIKE = frozenset({"dead", "ambiguous", "failed", "interrupted", "diverged", "stale"})
 
 
@@ -60,6 +62,7 @@ class Lineage:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": str(self.table), "text/html": self.table._repr_html_()}
+        bundle[_LINEAGE] = self.to_dict()
         if self._widget is None:
             self._widget = _widget(self._desk, self.to_dict())
         if self._widget is not None:

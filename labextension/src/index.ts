@@ -3,6 +3,7 @@
 import { ILabShell, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, SessionContextDialogs } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { Widget } from '@lumino/widgets';
@@ -11,6 +12,7 @@ import { Companion, DEFAULTS, Settings } from './companion';
 import { keelIcon } from './icon';
 import { log } from './log';
 import { statusText } from './model';
+import { lineageFactory } from './output';
 import { Panel } from './panel';
 import { isDifferent } from './view/model';
 
@@ -21,7 +23,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Badges, recovery and lineage of durable notebook cells.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, IStatusBar, ISettingRegistry, ILabShell],
+  optional: [ICommandPalette, IStatusBar, ISettingRegistry, ILabShell, IRenderMimeRegistry],
   activate
 };
 
@@ -33,7 +35,8 @@ function activate(
   palette: ICommandPalette | null,
   statusBar: IStatusBar | null,
   registry: ISettingRegistry | null,
-  labShell: ILabShell | null
+  labShell: ILabShell | null,
+  rendermime: IRenderMimeRegistry | null
 ): void {
   const companions = new Map<NotebookPanel, Companion>();
   let settings: Settings = DEFAULTS;
@@ -62,6 +65,12 @@ function activate(
     current()?.watch.refresh();
     app.commands.notifyCommandChanged();
   });
+
+  // In front of the widget (-10): it needs no kernel, and no model that may be gone.
+  rendermime?.addFactory(
+    lineageFactory(node => [...companions].find(([notebook]) => notebook.node.contains(node))?.[1] ?? null),
+    -20
+  );
 
   const status = new StatusItem(() => show(null));
   statusBar?.registerStatusItem('keel', { item: status, align: 'left', rank: 60 });

@@ -21,6 +21,9 @@ export interface Recovered {
   took_s: number;
 }
 
+const RECOVER = { action: 'recover', word: 'Recover' } as const;
+/** The way back where a kernel cannot restore without running: plain cells run, steps replay. */
+const CONTINUE = { action: 'continue', word: 'Continue' } as const;
 const SHOW = { action: 'show', word: 'Show' } as const;
 
 /** The banner after a death nobody asked for. */
@@ -33,7 +36,7 @@ export function diedBanner(flow: Flow | null, death: Death | null, running: read
   return {
     kind: 'died',
     text: `${where}${said ? ` (${said})` : ''}. ${savedText(flow)}`,
-    actions: canRecover && flow?.steps.some(isRestorable) ? [{ action: 'recover', word: 'Recover' }, SHOW] : [SHOW]
+    actions: flow?.steps.some(isRestorable) ? [canRecover ? RECOVER : CONTINUE, SHOW] : [SHOW]
   };
 }
 
@@ -58,7 +61,7 @@ export function recoveredBanner(flow: Flow, report: Recovered): Banner {
   return {
     kind: 'recovered',
     text: `Recovered ${counted(report.restored.length, 'name')} in ${duration(report.took_s)}, ${duration(savedSeconds(flow))} of work saved.${without}${then}`,
-    actions: [{ action: 'continue', word: 'Continue' }, SHOW]
+    actions: [CONTINUE, SHOW]
   };
 }
 

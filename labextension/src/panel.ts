@@ -75,6 +75,7 @@ export class Panel extends Widget implements Source {
   /** Open a step; without a name the list as it is. */
   open(step: string | null): void {
     this.select('steps');
+    this.draw(); // also where the panel is only about to be shown
     if (step !== null) {
       this.view.show(step);
     }
@@ -132,9 +133,12 @@ export class Panel extends Widget implements Source {
   }
 
   private refresh(): void {
-    if (!this.isVisible) {
-      return;
+    if (this.isVisible) {
+      this.draw();
     }
+  }
+
+  private draw(): void {
     if (this.tab === 'steps') {
       const watch = this.current?.watch;
       this.view.update(watch?.flow ?? null, watch ? linkText(watch.link) : 'Open a notebook to see its steps.');

@@ -96,8 +96,8 @@ describe('after a death', () => {
     expect(banner.actions.map(one => one.action)).toEqual(['recover', 'show']);
   });
 
-  test('nothing offers a recovery that the kernel cannot do', () => {
-    expect(diedBanner(dead, null, ['train'], false).actions.map(one => one.action)).toEqual(['show']);
+  test('a kernel that cannot restore goes on by running, and where nothing is saved nothing is offered', () => {
+    expect(diedBanner(dead, null, ['train'], false).actions.map(one => one.action)).toEqual(['continue', 'show']);
     expect(diedBanner(null, null, [], true).text).toBe('The kernel died. What is saved is not known yet.');
   });
 

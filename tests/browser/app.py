@@ -39,6 +39,7 @@ class Server:
     """JupyterLab and Notebook 7 on one port, with settings and kernels of its own."""
 
     def __init__(self, home: Path) -> None:
+        self.home = home
         self.root = home / "root"
         self.root.mkdir(parents=True)
         with socket.socket() as free:
@@ -48,10 +49,7 @@ class Server:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("KEEL_", "JUPYTER"))}
         env |= {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
         env |= {"IPYTHONDIR": str(home / "ipython"), "HOME": str(home), "XDG_CONFIG_HOME": str(home / "xdg")}
-        settings = home / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
-        settings.mkdir(parents=True)
-        quiet = {"fetchNews": "false", "checkForUpdates": False}
-        (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+        self.setting("@jupyterlab/apputils-extension", "notification", {"fetchNews": "false", "checkForUpdates": False})
         self.log = (home / "server.log").open("w")
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
         command += [f"--port={self.port}", f"--ServerApp.root_dir={self.root}", "--IdentityProvider.token="]
@@ -76,6 +74,12 @@ class Server:
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{path}", method=method), timeout=20) as reply:
             body = reply.read()
         return json.loads(body) if body else None
+
+    def setting(self, extension: str, plugin: str, values: dict[str, Any]) -> None:
+        """A person's own settings of one plugin, for pages that are opened from now on."""
+        folder = self.home / "config" / "lab" / "user-settings" / extension
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{plugin}.jupyterlab-settings").write_text(json.dumps(values))
 
     def kernels(self) -> list[psutil.Process]:
         """The kernels' processes."""
@@ -106,14 +110,23 @@ class Server:
 class Book:
     """One notebook, open in one page."""
 
-    def __init__(self, server: Server, page: Any, folder: str, cells: str | list[str], *, app: str = "lab") -> None:
+    def __init__(
+        self,
+        server: Server,
+        page: Any,
+        folder: str,
+        cells: str | list[str],
+        *,
+        app: str = "lab",
+        kernel: str = "python3",
+    ) -> None:
         self.server, self.page, self.app = server, page, app
         self.folder = server.root / folder
         self.folder.mkdir(exist_ok=True)
         self.path = self.folder / "a.ipynb"
         split = re.split(r"^# ---.*$", cells, flags=re.M) if isinstance(cells, str) else cells
         book = nbformat.v4.new_notebook()
-        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        book.metadata["kernelspec"] = {"name": kernel, "display_name": kernel, "language": "python"}
         book.cells = [nbformat.v4.new_code_cell(source.strip("\n"), id=f"cell-{at}") for at, source in enumerate(split)]
         nbformat.write(book, self.path)
 
