@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -23,7 +24,14 @@ from keel_notebook.core.options import StepOptions, parse_options, refuse_later
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.engine.runner import Outcome, StepNow
 from keel_notebook.engine.stepper import Body, Look, StepCell, Swap
-from keel_notebook.errors import DuplicateStepError, InternalError, KeelError, NotYetError, SettingsError
+from keel_notebook.errors import (
+    CannotStoreError,
+    DuplicateStepError,
+    InternalError,
+    KeelError,
+    NotYetError,
+    SettingsError,
+)
 from keel_notebook.wiring import Attached, Kernel, attach
 
 
@@ -76,6 +84,7 @@ class Leader:
         refuse_later(options)
         if self._settings.mode == d.Mode.VERIFY:
             raise NotYetError(what="KEEL_MODE=verify", topic="headless runs")
+        self.refuse_without(cell)
         analysis = self._analysis(cell)
         name = options.name or cell.cell_id or self.ledger.unnamed(analysis.code or "?")
         if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw):
@@ -104,6 +113,19 @@ class Leader:
         if renamed:
             self._kernel.say("this notebook was renamed: its records are those of the notebook that is gone")
         return ""
+
+    def refuse_without(self, cell: RunningCell) -> None:
+        """Refuse a cell that reads what a replayed record could not hold, before it runs. Raises CannotStoreError.
+
+        The step that makes the value executes next time, in this kernel and in the next.
+        """
+        missing, names = self.ledger.missing, self._analysis(cell).names
+        wanted = sorted(n for n in names.reads & missing.keys() if n not in self._kernel.shell.user_ns)
+        if wanted:
+            self.ledger.wanted.update(wanted)
+            self.plain(cell, Status.FAILED, self._kernel.clock.now())
+            step, lost = missing[wanted[0]]
+            raise CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason)
 
     def _tell_degraded(self) -> None:
         problem = self.attached.journal.problem
@@ -138,6 +160,7 @@ class Leader:
             elif isinstance(live, Swap):
                 if not live.keep:  # else the values hold this step's change already
                     self.ledger.ran(replace(live.prepared.entry, step=live.step.name))
+                self.ledger.lacks(live.prepared.entry)
             elif look is None and recording and not (result is not None and result.error_before_exec is not None):
                 self.plain(cell, Status(finished(result)), self._kernel.clock.now())
         finally:
@@ -164,9 +187,9 @@ class Leader:
         if step.always:
             made = (write.name for write in entry.writes)
             self.ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
-        if entry.not_stored and not step.always:
-            listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
-            say(f"{step.name}: not stored: {listed}")
+        if not step.always:
+            for line in shortcomings(entry):
+                say(f"{step.name}: {line}")
 
     def _not_recorded(self, body: Body, why: str) -> None:
         self._kernel.say(f"{body.attempt.step.name}: {why}")
@@ -245,6 +268,17 @@ def _analysis(transformed: str, transform: Any) -> Analysis:
 def analysis_of(transformed: str, transform: Any) -> Analysis:
     """What a cell's text says about it, remembered by the text."""
     return _analysis(transformed, transform)
+
+
+def shortcomings(entry: Entry) -> Iterator[str]:
+    """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50)."""
+    if entry.not_stored:
+        listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
+        yield f"not stored: {listed}"
+    if lost := entry.ambient.get("unrestorable"):
+        yield f"a replay cannot put back: {'; '.join(lost)}"
+    if left := entry.ambient.get("threads_left"):
+        yield f"threads of it still run ({left}): what they do from now on is not recorded"
 
 
 def outcome(status: Status, result: Any) -> Outcome:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keel_notebook.leading import Leader
     from keel_notebook.wiring import Attached
 
-_OFF = "off"  # core.decide.Mode.OFF, without importing it
+_OFF, _REPLAY = "off", "replay"  # core.decide.Mode, without importing it
 
 
 class SystemClock:
@@ -64,6 +64,7 @@ class Session:
         self.faults: list[str] = []
         """Where keel itself failed, for `%keel doctor`: places in the code, no values."""
         self._leader: Leader | None = None
+        self._told = ""
         self._waiting: list[tuple[RunningCell, str, float]] = []
         self._gate = CellGate()
 
@@ -161,12 +162,35 @@ class Session:
             self._leader.begins()
 
     def _decide(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
-        if cell.marker is None or not self.on or self.settings.mode == _OFF:
+        if not self.on or self.settings.mode == _OFF:
             return tree
+        if cell.marker is None:
+            return self._plain(cell, tree)
         try:
-            return self.leader().decide(cell, tree)
+            leader = self.leader()
+        except KeelError as error:
+            return self._without_journal(error, tree)
+        try:
+            return leader.decide(cell, tree)
         except KeelError as error:
             raise rejected(error) from None
+
+    def _plain(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
+        if self._leader is not None and self._leader.ledger.missing:
+            try:
+                self._leader.refuse_without(cell)
+            except KeelError as error:
+                raise rejected(error) from None
+        return tree
+
+    def _without_journal(self, error: KeelError, tree: ast.Module) -> ast.Module:
+        """A journal that cannot be opened at all never stops a cell, unless nothing may be executed."""
+        if self.settings.mode == _REPLAY:
+            raise rejected(error)
+        if str(error) != self._told:
+            say(f"steps run, not durable: {error}")
+        self._told = str(error)
+        return tree
 
     def _ends(self, cell: RunningCell, result: Any) -> None:
         recording = self.on and self.settings.mode != _OFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +16,13 @@ from keel_notebook.capture.files import Files
 from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
+from keel_notebook.core.cellcode import parse_cell
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.model import Digest, FileSeen, Input
+from keel_notebook.core.plans import notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
+from keel_notebook.core.readers import read_below
+from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Parts, Runner
@@ -146,6 +151,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         value=namespace.get,
         preview=preview,
         kind_of=kind_of,
+        read_below=cells_below(shell, notebook),
         copyable=lambda name: is_small_data(namespace[name]),
         file_now=files.now,
         file_seen=files.seen,
@@ -163,6 +169,27 @@ def kind_of(value: Any) -> str:
     return (
         kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
     )
+
+
+def cells_below(shell: Any, notebook: Path | None) -> Callable[[str], frozenset[str]]:
+    """Answers which names are read below a step, from the notebook's file as it was last saved."""
+
+    def below(step: str) -> frozenset[str]:
+        try:
+            cells = notebook_cells(json.loads(notebook.read_text("utf-8"))) if notebook is not None else ()
+        except (OSError, ValueError, AttributeError, TypeError):
+            return frozenset()  # not there, or no notebook: then only what was recorded counts
+        return read_below([(cell.step, names_of(cell.source, shell.transform_cell)) for cell in cells], step)
+
+    return below
+
+
+def names_of(source: str, transform: Callable[[str], str]) -> CellNames:
+    """The names of a cell's text; none where it does not parse."""
+    try:
+        return analyse(parse_cell(transform(source), transform=transform))
+    except SyntaxError:
+        return CellNames()
 
 
 _KEPT_BYTES = 64 << 20

@@ -74,6 +74,8 @@ class Facts:
     """What the files that the records speak of hold now; None where that cannot be told."""
     applied: frozenset[str] = frozenset()
     """Names whose value is what this very step left, with nobody having touched it since (C31)."""
+    needed: frozenset[str] = frozenset()
+    """Names that something below reads: a record that lacks one of them is not enough."""
     ttl_s: float | None = None
     always: bool = False
     rerun: bool = False
@@ -227,7 +229,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Execute(1, "a resource: executed in every run (--always)")
     newest_ok = next((entry for entry in recorded.entries if entry.status is Status.OK), None)
     valid = None if facts.rerun else _first_valid(facts, recorded.entries, newest_ok, now)
-    if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid):
+    if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):
         return Replay(valid, "code and inputs are those of the record")
     if recorded.untrusted and not facts.rerun:
         return Refuse("E050", "its records were written by somebody else")
@@ -239,7 +241,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     if facts.rerun:
         return Execute(attempt, "a rerun was asked for")
     if valid is not None:
-        return Execute(attempt, f"{lacking(valid)} could not be stored")
+        return Execute(attempt, f"{lacking(valid, facts.needed)} could not be stored and is needed below")
     stops = policy.on_divergence is Response.FAIL
     if newest_ok is not None and (stops or not recorded.tries):
         return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
@@ -252,9 +254,10 @@ RESULT = "_"
 """The name under which the value of the last expression is kept; a record may lack it."""
 
 
-def lacking(entry: Entry) -> str:
-    """The names that the step made and the record does not hold, with their types; empty if it holds all."""
-    return ", ".join(f"{item.name} ({item.type})" for item in entry.not_stored if item.name != RESULT)
+def lacking(entry: Entry, needed: frozenset[str]) -> str:
+    """The needed names that the step made and the record does not hold, with their types; empty if it holds all."""
+    lost = (item for item in entry.not_stored if item.name in needed and item.name != RESULT)
+    return ", ".join(f"{item.name} ({item.type})" for item in lost)
 
 
 def _first_valid(facts: Facts, usable: Sequence[Entry], newest_ok: Entry | None, now: float) -> Entry | None:
@@ -271,7 +274,7 @@ def _not_replayable(facts: Facts, valid: Entry | None, newest_ok: Entry | None, 
     if facts.rerun:
         return "a rerun was asked for and the mode is replay"
     if valid is not None:
-        return f"{lacking(valid)} could not be stored and the mode is replay"
+        return f"{lacking(valid, facts.needed)} could not be stored and the mode is replay"
     if newest_ok is None:
         return "there is no record of it and the mode is replay"
     return "; ".join(map(str, differences(facts, newest_ok, now=now)))

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import StepDone
-from keel_notebook.core.model import Entry
+from keel_notebook.core.model import Entry, NotStored
 from keel_notebook.engine.leftovers import Leftovers
 
 PAUSE_S = 0.5
@@ -28,6 +29,10 @@ class Ledger:
     leftovers: Leftovers = field(default_factory=Leftovers)
     as_is: set[str] = field(default_factory=set)
     """Steps that a person wants executed on the values as they are (`%keel rerun NAME --as-is`)."""
+    missing: dict[str, tuple[str, NotStored]] = field(default_factory=dict)
+    """Names that a replayed record could not hold: the step that makes each, and why it was not stored."""
+    wanted: set[str] = field(default_factory=set)
+    """Of those, names that a cell was refused for: the step that makes them executes next time."""
     rerun: set[str] = field(default_factory=set)
     accept: set[str] = field(default_factory=set)
     _passes: dict[str, tuple[int, str, str]] = field(default_factory=dict)
@@ -77,9 +82,17 @@ class Ledger:
         self.leftovers.recorded(entry.step, read=read, wrote=wrote)
         self.made(wrote, f"step {entry.step}")
 
+    def lacks(self, entry: Entry) -> None:
+        """A record was put back that could not hold these names."""
+        for item in entry.not_stored:
+            if item.name != RESULT:
+                self.missing[item.name] = (entry.step, item)
+
     def made(self, names: Iterable[str], producer: str, *, resource: tuple[str, str] | None = None) -> None:
         """These names were bound or changed by this cell (``resource``: by an ``--always`` step and its code)."""
         for name in names:
+            self.missing.pop(name, None)
+            self.wanted.discard(name)
             self.producers[name] = producer
             if resource is not None:
                 self.resources[name] = resource

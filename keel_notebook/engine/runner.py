@@ -38,7 +38,7 @@ from keel_notebook.core.ports import (
     World,
     WorldSeen,
 )
-from keel_notebook.errors import CannotStoreError, DamagedError, KeelError
+from keel_notebook.errors import DamagedError, KeelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,11 @@ class Runner:
     def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
         parts, step = self._parts, attempt.step
         changed = parts.watch.after(attempt.snapshot)
-        own = {"saw": sorted(seen_words(seen)), "in_place": sorted(changed.in_place)}
+        own = {
+            "saw": sorted(seen_words(seen)),
+            "in_place": sorted(changed.in_place),
+            "threads_left": seen.threads_left,
+        }
         ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own
         written = changed.written
         if step.outputs:
@@ -297,12 +301,9 @@ class Runner:
     def prepare(self, entry: Entry) -> Prepared:
         """Read a record whole, without touching the notebook.
 
-        Raises DamagedError (E051), CannotStoreError (E020) where a value was never stored, or whatever the
-        record's own classes raise while they are rebuilt: the caller then executes (C56).
+        Raises DamagedError (E051), or whatever the record's own classes raise while they are rebuilt: the caller
+        then executes (C56).
         """
-        if entry.not_stored and not entry.writes:
-            first = entry.not_stored[0]
-            raise CannotStoreError(name=first.name, type=first.type, step=entry.step, reason=first.reason)
         values = Unpacked({})
         if entry.payload is not None:
             values = self._parts.codec.unpack(entry.payload, resolve=self._resolve)
@@ -330,7 +331,8 @@ class Runner:
                 self._put_for_all(name, value)
             else:
                 parts.namespace[name] = value
-        for name in prepared.entry.deleted:
+        lost_names = (item.name for item in prepared.entry.not_stored)
+        for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
             parts.namespace.pop(name, None)
         lost = parts.ambient.apply(prepared.entry.ambient)
         parts.tap.replay(prepared.messages)

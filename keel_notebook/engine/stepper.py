@@ -17,6 +17,7 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input, Kind, Status
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
+from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
@@ -37,6 +38,8 @@ class Senses:
     file_seen: Callable[[str, str], FileSeen]
     copyable: Callable[[str], bool]
     """Whether the value of a name is data of a size that may be kept before a step changes it."""
+    read_below: Callable[[str], frozenset[str]]
+    """Names that cells below a step read, where the notebook's file can be looked at."""
     say: Callable[[str], None]
     """One line on stderr, before anything else of the cell."""
     now: Callable[[], float]
@@ -124,11 +127,13 @@ class Stepper:
             always=options.always,
             root=root,
         )
-        facts = self._facts(cell, inputs, candidates)
+        facts = self._facts(cell, inputs, candidates, records.entries)
         recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
         return Look(step, cell, facts, recorded, records)
 
-    def _facts(self, cell: StepCell, inputs: Mapping[str, Input], candidates: Sequence[Entry]) -> d.Facts:
+    def _facts(
+        self, cell: StepCell, inputs: Mapping[str, Input], candidates: Sequence[Entry], entries: Sequence[Entry]
+    ) -> d.Facts:
         options, parsed = cell.options, cell.parsed
         extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
         paths = {seen.path for e in candidates for seen in e.files if seen.role in d.VALIDATED}
@@ -139,11 +144,20 @@ class Stepper:
             inputs=inputs,
             extra=self.inputs(extra, parsed) if extra else {},
             files={path: self._senses.file_now(path) for path in paths},
+            needed=self._needed(cell.name, candidates, entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,
             always=options.always,
             rerun=cell.name in self._ledger.rerun,
         )
+
+    def _needed(self, name: str, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
+        lost = frozenset(item.name for e in candidates for item in e.not_stored)
+        if not lost:
+            return lost
+        asked = lost & self._ledger.wanted
+        recorded = (read_later(entries, entry) for entry in candidates)
+        return asked.union(*recorded, self._senses.read_below(name) & lost)
 
     def inputs(self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = ()) -> dict[str, Input]:
         """Inputs for the names, and for every name that functions among them read."""

@@ -187,3 +187,37 @@ print(n); print(next(g))
     shown = book.rerun()
     assert shown[1].text == "5\n0\n"
     assert book.hits == "m m", "a step that lacks a value executes again instead of giving a NameError"
+
+
+def test_c50_a_value_that_nobody_reads_again_does_not_make_the_step_execute(notebook):
+    book = notebook("""
+%%keel_step read
+hit("r")
+with open("in.txt") as f: text = f.read()
+# ---
+with open("in.txt") as f: again = f.read()
+print(text, again)
+""")
+    (book.folder / "in.txt").write_text("abc")
+    book.run_all()
+    assert book.rerun()[1].text == "abc abc\n"
+    assert book.hits == "r"
+
+
+def test_e020_a_reader_of_a_lost_value_is_refused_and_its_step_executes_next_time(notebook):
+    book = notebook("""
+%%keel_step make
+hit("m"); g = (i for i in range(3)); n = 5
+# ---
+print(n)
+""")
+    book.run_all()
+    book.rerun()
+    assert book.hits == "m"
+    refused = book.execute("print(next(g))")
+    assert refused.status == "error"
+    assert "E020" in refused.error
+    assert "make" in refused.error
+    assert book.run(0).status == "ok"
+    assert book.execute("print(next(g))").text == "0\n"
+    assert book.hits == "m m"

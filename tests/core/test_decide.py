@@ -27,7 +27,8 @@ from keel_notebook.core.model import Entry, FileSeen, Input, Kind, NotStored, St
 NOW = 1_000.0
 CODE = "c0de"
 INPUTS = {"a": Input("a", "d1", preview="7"), "b": Input("b", "d2")}
-FACTS = Facts(name="fit", code=CODE, inputs=INPUTS, files={"in.csv": "f1"}, ttl_s=100.0)
+NEEDED = frozenset({"con"})
+FACTS = Facts(name="fit", code=CODE, inputs=INPUTS, files={"in.csv": "f1"}, ttl_s=100.0, needed=NEEDED)
 
 
 def record(seq: int, **changed: object) -> Entry:
@@ -118,7 +119,7 @@ def test_what_is_replayed_is_finished_equal_in_every_part_complete_and_sealed(al
             assert answer.entry.status is Status.OK
             assert differences(facts, answer.entry, now=NOW) == ()
             assert answer.entry.entry not in recorded.untrusted
-            assert not lacking(answer.entry)
+            assert not lacking(answer.entry, NEEDED)
             assert not facts.rerun
             assert not facts.always
 
@@ -171,7 +172,7 @@ def test_k14_policy_fail_never_runs_a_step_that_differs_from_its_record(all_answ
         newest_ok = next((e for e in recorded.entries if e.status is Status.OK), None)
         if policy.on_divergence is Response.FAIL and newest_ok is not None and not (facts.rerun or facts.always):
             differs = differences(facts, newest_ok, now=NOW)
-            assert not (isinstance(answer, Execute) and differs) or lacking(recorded.entries[0])
+            assert not (isinstance(answer, Execute) and differs) or lacking(recorded.entries[0], NEEDED)
             if isinstance(answer, Diverged):
                 assert answer.response is Response.FAIL
 
@@ -227,3 +228,10 @@ def test_a_file_that_was_not_there_is_a_known_state():
     there_now = Facts(name="d", code=CODE, inputs=INPUTS, files={"maybe.csv": "f7"})
     assert differences(still_absent, looked_for, now=NOW) == ()
     assert [d.part for d in differences(there_now, looked_for, now=NOW)] == [Part.FILE]
+
+
+def test_c50_what_nobody_needs_may_be_lacking():
+    lacks = record(1, not_stored=(NotStored("f", "_io.TextIOWrapper", "an open file"),))
+    facts = Facts(name="fit", code=CODE, inputs=INPUTS, files=FACTS.files)
+    answer = decide(facts, Recorded((lacks,)), Policy(), now=NOW)
+    assert isinstance(answer, Replay)

@@ -1,6 +1,7 @@
 """C103: what looks like a credential is not in the source that the journal keeps."""
 
 import pytest
+
 from keel_notebook.core.redact import redacted
 
 KEY = "sk-test-1234567890abcdef"

@@ -1,0 +1,45 @@
+"""Whether something below a step reads a name that its record could not hold (DESIGN 6, What cannot be stored).
+
+Pure. A step whose record lacks a value executes again only if somebody reads that value: a cell that stood below it
+when the record was made, or one that stands below it in the notebook now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keel_notebook.core.model import Entry, Kind
+from keel_notebook.core.reads import CellNames
+
+_CELLS = frozenset({Kind.STEP, Kind.PLAIN, Kind.ADOPT})
+
+
+def read_later(entries: Sequence[Entry], entry: Entry) -> frozenset[str]:
+    """Of the names that ``entry`` could not store, those that a cell after it read, in any run.
+
+    ``entries`` are those of the flow, in the order written. A cell that binds a name before it reads it does not
+    have it among its inputs, so that ``with open(a) as f`` in every second cell needs nobody's ``f``.
+    """
+    lost = {item.name for item in entry.not_stored}
+    found: set[str] = set()
+    bound: set[str] = set()
+    run = entry.run
+    for other in entries:
+        if (other.run, other.seq) <= (entry.run, entry.seq) or other.kind not in _CELLS or other.step == entry.step:
+            continue
+        if other.run != run:
+            run, bound = other.run, set()
+        found |= {item.name for item in other.inputs} & lost - bound
+        bound |= {item.name for item in other.writes}
+    return frozenset(found)
+
+
+def read_below(cells: Sequence[tuple[str, CellNames]], step: str) -> frozenset[str]:
+    """Names that the cells below a step read and that no cell between binds. ``cells`` are (step name, names)."""
+    places = [at for at, (name, _) in enumerate(cells) if name == step]
+    found: set[str] = set()
+    bound: set[str] = set()
+    for _, names in cells[places[-1] + 1 :] if places else ():
+        found |= names.reads - bound
+        bound |= names.stores
+    return frozenset(found)
