@@ -8,6 +8,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import compress, islice
 from typing import Any
 
+from keel_notebook.capture.namespace import attributes
+
 IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...), slice})
 """Types whose values never change and hold nothing that does."""
 
@@ -65,8 +67,7 @@ def _inside(part: Any, kind: type) -> Iterable[Any]:
         return [cell.cell_contents for cell in part.__closure__ or () if _filled(cell)]
     if issubclass(kind, types.MethodType):
         return [part.__self__]
-    own = getattr(part, "__dict__", None)
-    inside = list(own.values()) if type(own) is dict else []
+    inside = list(attributes(part).values())
     return [*inside, part.base] if kind.__name__ == "ndarray" else inside
 
 

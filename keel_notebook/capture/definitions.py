@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 import types
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from keel_notebook.capture.loads import unwatch_loads
 from keel_notebook.capture.modules import LoadedModules
-from keel_notebook.capture.namespace import kinds, persons_names
+from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
-from keel_notebook.core.cellcode import ParsedCell
+from keel_notebook.core.cellcode import ParsedCell, parse_cell
+from keel_notebook.core.hidden import NOTHING
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definition, Digested
-from keel_notebook.core.reads import DefinedNames
+from keel_notebook.core.reads import DefinedNames, analyse
 
 IMPORTED = "import "
 """Stands before a module among the names that code reads: the code imports it itself, or reaches it by dots."""
@@ -41,19 +45,20 @@ class NotebookDefinitions:
     def belongs(self, thing: Any) -> bool:
         """Whether a function or class was defined in the notebook (or by ``exec`` in it), not in a module."""
         thing = unwrapped(thing)
-        if isinstance(thing, types.FunctionType):
+        kind = type(thing)  # isinstance would ask lazy proxies who they are
+        if kind is types.FunctionType:
             where = thing.__globals__
             if where is self._shell.user_ns:
                 return True
             # %run gives a script globals of its own, and takes their __name__ away when it has ended.
-            return thing.__module__ == "__main__" and where.get("__name__", "__main__") == "__main__"
-        return isinstance(thing, type) and thing.__module__ == "__main__"
+            return bool(thing.__module__ == where.get("__name__", "__main__") == "__main__")
+        return issubclass(kind, type) and bool(thing.__module__ == "__main__")
 
     def of(self, thing: Any) -> Definition | None:
         """The definition of a notebook function or class; None where its source cannot be found for sure."""
         thing = unwrapped(thing)
         found = self._found(thing)
-        where = thing.__globals__ if isinstance(thing, types.FunctionType) else self._shell.user_ns
+        where = thing.__globals__ if type(thing) is types.FunctionType else self._shell.user_ns
         return None if found is None else self._definition(found, where)
 
     def stores(self, thing: Any) -> frozenset[str]:
@@ -69,16 +74,26 @@ class NotebookDefinitions:
         """Whether a module exists and counts by its source."""
         return self._seen.modules.is_local(module)
 
+    def learn(self, thing: Any, definition: Definition) -> None:
+        """Remember the definition of a function or class that was put back from a record and has no cell here."""
+        thing = unwrapped(thing)
+        if self._found(thing) is None:
+            self._seen.learn(thing, _learned(definition))
+
+    def close(self) -> None:
+        """Stop watching the shell and its imports."""
+        self._seen.close(self._shell)
+
     def edited_not_reloaded(self) -> list[str]:
         """File names of loaded local modules whose file holds other code by now (traps 9)."""
         return self._seen.modules.edited_not_reloaded()
 
     def _found(self, thing: Any) -> _Found | None:
-        if isinstance(thing, types.FunctionType):
+        if type(thing) is types.FunctionType:
             found = self._seen.function(thing) if self.belongs(thing) else None
             owner = self._owner(thing) if found is None else None
             return found if owner is None else self._seen.class_(owner)
-        return self._seen.class_(thing) if isinstance(thing, type) else None
+        return self._seen.class_(thing) if issubclass(type(thing), type) else None
 
     def _owner(self, function: types.FunctionType) -> type | None:
         """The class for which a method was generated (dataclasses, attrs, named tuples), if it was."""
@@ -120,15 +135,34 @@ class NotebookDefinitions:
         return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Found:
     """A definition before anybody looks at what else exists in the notebook."""
 
-    __slots__ = ("code", "names", "source")
+    code: Digest
+    names: DefinedNames
+    source: str
 
-    def __init__(self, place: Place) -> None:
-        self.code: Digest = place.code
-        self.names: DefinedNames = place.names
-        self.source: str = place.source
+
+def _found_at(place: Place) -> _Found:
+    return _Found(place.code, place.names, place.source)
+
+
+def _learned(definition: Definition) -> _Found:
+    reads = frozenset(name for name in definition.reads if not name.startswith(IMPORTED))
+    modules = frozenset(name.removeprefix(IMPORTED) for name in definition.reads if name.startswith(IMPORTED))
+    try:
+        inside = list(analyse(parse_cell(definition.source, transform=str)).defined.values())
+    except (SyntaxError, ValueError, RecursionError):
+        inside = []  # a lambda out of the middle of a line
+    names = DefinedNames(
+        reads=reads,
+        stores=frozenset(name for each in inside for name in each.stores),
+        modules=modules,
+        hidden=functools.reduce(operator.or_, (each.hidden for each in inside), NOTHING),
+        everything=next((each.everything for each in inside if each.everything), ""),
+    )
+    return _Found(definition.code, names, definition.source)
 
 
 class _Seen:
@@ -149,6 +183,17 @@ class _Seen:
             shell.events.register("post_run_cell", seen._after_cell)
         return seen
 
+    def close(self, shell: Any) -> None:
+        if _SEEN.pop(shell, None) is self:
+            shell.events.unregister("post_run_cell", self._after_cell)
+            unwatch_loads()
+
+    def learn(self, thing: Any, found: _Found) -> None:
+        if isinstance(thing, type):
+            self._classes[thing] = found
+        elif isinstance(thing, types.FunctionType):
+            self._functions[id(thing.__code__)] = (thing.__code__, found)
+
     def _after_cell(self, result: Any) -> None:
         self.modules.look()
         source = getattr(getattr(result, "info", None), "transformed_cell", None) or ""
@@ -164,7 +209,7 @@ class _Seen:
             for part in others:
                 thing = vars(thing).get(part) if isinstance(thing, type) else None
             if isinstance(thing, type) and _is_class(place, thing) and thing not in self._classes:
-                self._classes[thing] = _Found(place)
+                self._classes[thing] = _found_at(place)
 
     def function(self, function: types.FunctionType) -> _Found | None:
         code = function.__code__
@@ -174,7 +219,7 @@ class _Seen:
                 self._functions.clear()
             place = self._texts.place_of(code)
             # The code object is kept beside, so that its id stays its own.
-            known = self._functions[id(code)] = (code, None if place is None else _Found(place))
+            known = self._functions[id(code)] = (code, None if place is None else _found_at(place))
         return known[1]
 
     def class_(self, cls: type) -> _Found | None:
@@ -193,7 +238,7 @@ class _Seen:
             inside = self._texts.place_of(method.__code__)
             for place in places(inside.text) if inside is not None else ():
                 if _is_class(place, cls) and inside is not None and _encloses(place, inside):
-                    return _Found(place)
+                    return _found_at(place)
         return None
 
     def _by_name(self, cls: type) -> _Found | None:
@@ -205,7 +250,7 @@ class _Seen:
         for cell in self._texts.cells():
             if cls.__name__ in cell.source:
                 for text in (cell, *self._texts.inside(cell)):
-                    yield from (_Found(place) for place in places(text) if _is_class(place, cls))
+                    yield from (_found_at(place) for place in places(text) if _is_class(place, cls))
 
 
 _SEEN: weakref.WeakKeyDictionary[Any, _Seen] = weakref.WeakKeyDictionary()
@@ -229,7 +274,7 @@ def _process_started() -> float:
 def unwrapped(thing: Any) -> Any:
     """The function or class inside a method, a descriptor, or a wrapper that is no function itself."""
     for _ in range(100):  # a wrapper may wrap itself
-        kind = type(thing)  # isinstance would ask lazy proxies who they are
+        kind = type(thing)
         if issubclass(kind, types.FunctionType | type):
             break
         if issubclass(kind, types.MethodType | classmethod | staticmethod):
@@ -238,7 +283,7 @@ def unwrapped(thing: Any) -> Any:
             thing = thing.fget
         elif issubclass(kind, functools.cached_property | functools.partial):
             thing = thing.func
-        elif "__wrapped__" in getattr(thing, "__dict__", ()):
+        elif "__wrapped__" in attributes(thing):
             thing = thing.__wrapped__
         else:
             break

@@ -10,22 +10,23 @@ import builtins
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import compress, repeat
 from operator import is_not
+from types import ModuleType
 from typing import Any
 
 from keel_notebook.capture.aliases import IMMUTABLE, bound_to_same, sharing
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
-from keel_notebook.capture.namespace import is_ipythons, kind, kinds, persons_names
+from keel_notebook.capture.namespace import is_data, is_ipythons, kinds, persons_names
 from keel_notebook.core.decide import ABSENT
-from keel_notebook.core.hidden import A_VALUE, Text, named
+from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
 from keel_notebook.core.ports import Digested, Digester
 from keel_notebook.core.reads import CellNames
 
 _NOT_HERE = Digested(ABSENT)
 _MISSING = object()
 _NONE: frozenset[str] = frozenset()
-_LOOKED_AT_SAFELY = frozenset({"frame", "table", "array", "relation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +150,7 @@ class NameWatch:
 
     def _in_text(self, name: str) -> frozenset[str]:
         value = self._shell.user_ns.get(name)
-        if type(value) is not str:
-            return _NONE
-        hidden = named([Text(value, A_VALUE)])
+        hidden = _named_in(value) if type(value) is str else NOTHING
         return hidden.among(kinds(self._shell.user_ns, hidden.every)) if hidden else _NONE
 
     def aliases(self, names: Iterable[str]) -> list[tuple[str, ...]]:
@@ -186,7 +185,7 @@ class NameWatch:
         digests: dict[int, Digested] = {}
         for name in {*cell.mentioned, *self._digests} & namespace.keys():
             value = namespace[name]
-            if type(value) in IMMUTABLE or self._only_looked_at(name, value, cell):
+            if type(value) in IMMUTABLE or self._stays(name, value, cell):
                 continue
             at, digested = self._digests.get(name, (0, None))
             if digested is None or at != id(value):
@@ -198,10 +197,12 @@ class NameWatch:
         groups = bound_to_same(namespace, digests) if digests else {}
         return {name: digests[at] for at, group in groups.items() for name in group}
 
-    def _only_looked_at(self, name: str, value: Any, cell: CellNames) -> bool:
-        if name in cell.mutation_suspects or name in self._through_functions or cell.reads_everything:
-            return False
-        return kind(value) in _LOOKED_AT_SAFELY
+    def _stays(self, name: str, value: Any, cell: CellNames) -> bool:
+        """Whether the cell cannot change the value: an installed module, or data that it only looks at."""
+        if type(value) is ModuleType:
+            return not self._definitions.is_local(value.__name__)
+        touched = name in cell.mutation_suspects or name in self._through_functions or cell.reads_everything
+        return not touched and is_data(value)
 
     def after(self, snapshot: Snapshot) -> Changed:
         """What changed since the snapshot."""
@@ -253,6 +254,11 @@ _IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit", "open"})
 _PYTHONS_OWN = frozenset(
     {"__name__", "__builtins__", "__builtin__", "__doc__", "__loader__", "__spec__", "__package__"}
 )
+
+
+@lru_cache(maxsize=256)
+def _named_in(text: str) -> Named:
+    return named([Text(text, A_VALUE)])
 
 
 def _shares_fate(name: str, rebound: set[str], cell: CellNames) -> bool:

@@ -22,6 +22,7 @@ _TABLES = {
     "FileSystemDataset": "table",
     "ndarray": "array",
     "Array": "array",
+    "Tensor": "array",
     "ChunkedArray": "array",
     "DuckDBPyRelation": "relation",
 }
@@ -42,6 +43,15 @@ def persons_names(shell: Any) -> list[str]:
     ]
 
 
+def attributes(value: Any) -> dict[str, Any]:
+    """What an instance keeps in its ``__dict__``; nothing for one that keeps none or refuses to tell."""
+    try:
+        found = value.__dict__
+    except Exception:  # noqa: BLE001 proxies raise whatever their target does
+        return {}
+    return found if type(found) is dict else {}
+
+
 def kind(value: Any) -> str:
     """``frame``, ``table``, ``array``, ``relation``, ``module``, ``class`` or ``plain``.
 
@@ -53,6 +63,16 @@ def kind(value: Any) -> str:
     if issubclass(cls, type):
         return "class"
     return next((_TABLES[base.__name__] for base in cls.__mro__ if base.__name__ in _TABLES), "plain")
+
+
+_LIBRARIES = frozenset({"numpy", "pandas", "polars", "pyarrow", "torch"})
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value is an array or frame of a known library, whose methods do what their names say."""
+    if kind(value) not in _TABLES.values() or type(value).__module__.partition(".")[0] not in _LIBRARIES:
+        return False
+    return str(getattr(value, "dtype", "")) != "object"  # what it holds may change behind its back
 
 
 def kinds(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:

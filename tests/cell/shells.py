@@ -10,20 +10,34 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from keel_notebook.capture.definitions import NotebookDefinitions
+from keel_notebook.capture.namespace import persons_names
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.ports import Digested
+
+_spare: list[InteractiveShell] = []
 
 
 @contextmanager
 def shell() -> Iterator[InteractiveShell]:
-    config = Config()
-    config.HistoryManager.enabled = False
-    made = InteractiveShell(config=config)
+    """A shell as new. Making one takes a while, so an old one is emptied where there is one."""
+    made = _spare.pop() if _spare else _make()
     try:
         yield made
     finally:
-        atexit.unregister(made.atexit_operations)
-        made.atexit_operations()
+        NotebookDefinitions(made).close()
+        for name in persons_names(made):
+            del made.user_ns[name]
+        made.compile._filename_map.clear()
+        _spare.append(made)
+
+
+def _make() -> InteractiveShell:
+    config = Config()
+    config.HistoryManager.enabled = False
+    made = InteractiveShell(config=config)
+    atexit.unregister(made.atexit_operations)
+    return made
 
 
 def run(shell: InteractiveShell, cell: str) -> Any:
@@ -41,7 +55,7 @@ class Digests:
 
     def digest(self, value: Any) -> Digested:
         self.asked.append(value)
-        if isinstance(value, Unknown):
+        if type(value).__name__ in {"Unknown", "Proxy"}:
             return Digested(None, reason="unknown")
         if self.definitions.belongs(value):
             found = self.definitions.of(value)

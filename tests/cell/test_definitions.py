@@ -217,3 +217,38 @@ def test_names_that_a_function_binds(notebook: Notebook) -> None:
     notebook.run("def f():\n  global n\n  n = 1\n  local = 2")
     assert notebook.definitions.stores(notebook.shell.user_ns["f"]) == {"n"}
     assert notebook.definitions.stores(3) == set()
+
+
+def test_what_was_put_back_from_a_record_is_learnt(notebook: Notebook) -> None:
+    notebook.run("def f():\n  global n\n  n = k")
+    told = notebook.of("f")
+    with shell() as other:
+        definitions = NotebookDefinitions(other)
+        other.user_ns["k"] = 1
+        exec("def f(): return 1\nclass A: pass", other.user_ns)
+        assert definitions.of(other.user_ns["f"]) is None
+        definitions.learn(other.user_ns["f"], told)
+        definitions.learn(other.user_ns["A"], told)
+        assert definitions.of(other.user_ns["f"]) == definitions.of(other.user_ns["A"]) == told
+        assert definitions.stores(other.user_ns["f"]) == {"n"}
+
+
+def test_what_a_cell_defines_is_not_what_a_record_says(notebook: Notebook) -> None:
+    notebook.run("def f(): return 1")
+    told = notebook.of("f")
+    notebook.run("def f(): return 2")
+    notebook.definitions.learn(notebook.shell.user_ns["f"], told)
+    assert notebook.source("f") == "def f(): return 2"
+
+
+def test_nothing_is_watched_after_closing() -> None:
+    from importlib.machinery import SourceFileLoader
+
+    with shell() as made:
+        before = list(made.events.callbacks["post_run_cell"])
+        definitions = NotebookDefinitions(made)
+        assert SourceFileLoader.path_stats.__module__ == "keel_notebook.capture.loads"
+        definitions.close()
+        definitions.close()
+        assert made.events.callbacks["post_run_cell"] == before
+        assert SourceFileLoader.path_stats.__module__ != "keel_notebook.capture.loads"

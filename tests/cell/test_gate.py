@@ -75,6 +75,8 @@ def whole(raw: str, outcome: str = "ok") -> list[Any]:
         "%timeit -n 1 -r 1 sum(range(3))",
         "%%time\nx = 1\nx",
         "%%keel_step b\n%%time\nx = 1\nx",
+        "%%time\n%%keel_step b\nx = 1",
+        "%%capture out\n# keel: step b\nx = 1",
         "%%capture out\nx = 1",
         "get_ipython().run_cell('y = 1; y')",
         "get_ipython().run_cell('y = 1', silent=True)",
@@ -208,6 +210,13 @@ def test_what_a_running_cell_is_known_by(kernel: Kernel) -> None:
     assert known[:3] == (raw, "cell-7", "'my load' --ttl 2h")
     assert known[3] == "# load\n\n# keel: step 'my load' --ttl 2h\ndef where(): pass\nx = where\n"
     assert known[4:] == (1, True)
+
+
+@pytest.mark.parametrize("above", ["%%time", "%%capture out", "%%prun -q"])
+def test_a_step_below_a_magic_is_a_step(kernel: Kernel, above: str) -> None:
+    assert kernel.run(f"{above}\n%%keel_step below\nmade_below = 1").status == "ok"
+    assert kernel.value("(probe.cell.marker.line, made_below)") == ("below", 1)
+    kernel.run("del made_below", silent=True)
 
 
 def test_a_traceback_names_the_line_that_the_person_sees(kernel: Kernel) -> None:

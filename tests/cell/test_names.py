@@ -211,3 +211,22 @@ def test_a_module_that_the_cell_imports_is_an_input_by_its_file(
     assert set(first) == {"helper28.py"}
     (tmp_path / "below28.py").write_text("x = 2\n")
     assert notebook.watch.reached(names.reads, names)["helper28.py"] != first["helper28.py"]
+
+
+def test_objects_of_one_model_change_together_and_frames_do_not(notebook: Notebook) -> None:
+    notebook.run(
+        "class Model: pass\nclass Opt: pass",
+        "model, opt = Model(), Opt()\nmodel.w = [1.0]\nopt.params = [model.w]",
+        "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})\ncopy = df[['a']]\ncol = df['a']\nip = get_ipython()",
+    )
+    assert notebook.step("model.w[0] = 2.0").written == ("model", "opt")
+    assert notebook.step("df['b'] = 1").written == ("df",)
+
+
+def test_proxies_that_refuse_to_tell_do_not_matter(notebook: Notebook) -> None:
+    refuse = "  @property\n  def {}(self): raise RuntimeError\n"
+    notebook.run(
+        "class Proxy:\n" + refuse.format("__dict__") + refuse.format("__class__"),
+        "p, box = Proxy(), [1]",
+    )
+    assert notebook.step("box.append(len([p]))").written == ("box",)
