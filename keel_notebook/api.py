@@ -56,9 +56,9 @@ __all__ = [
 ]
 
 
-def _calls() -> Calls | None:
+def _calls(*, needed: bool = False) -> Calls | None:
     host = installed()
-    return None if host is None else host.calls()
+    return None if host is None else host.calls(needed=needed)
 
 
 @functools.lru_cache(maxsize=256)
@@ -115,7 +115,7 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
     """
     options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
     fn = getattr(fn, "__keel_function__", fn)
-    calls = _calls()
+    calls = _calls(needed=options.effect is not Effect.IDEMPOTENT)
     if calls is None:
         return fn(*args, **kwargs)
     return invoke.run(calls, calls.claim(fn, args, kwargs, options, key))
@@ -137,7 +137,7 @@ def defer(  # noqa: PLR0913 - the options of keel.call
     """A call for ``keel.gather``: its place is given now, it runs when it is awaited (Z2)."""
     options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
     fn = getattr(fn, "__keel_function__", fn)
-    calls = _calls()
+    calls = _calls(needed=options.effect is not Effect.IDEMPOTENT)
     if calls is None:
         return parallel.Deferred(lambda: _plainly(fn, args, kwargs), getattr(fn, "__name__", "call"))
     return parallel.defer(calls, calls.claim(fn, args, kwargs, options, key))
@@ -274,7 +274,7 @@ def promise(name: str, /) -> Promise:
 
     `keel resolve PROMISE --token T --value JSON` answers it, from any process, while the kernel is dead or alive.
     """
-    calls = _calls()
+    calls = _calls(needed=True)
     if calls is None:
         raise SettingsError(where="keel.promise", detail="a promise needs a journal: %load_ext keel_notebook first")
     return waits.promise(calls, name)
@@ -282,7 +282,7 @@ def promise(name: str, /) -> Promise:
 
 def idempotency_key() -> str:
     """The key of the durable call inside which this is asked, else of the step: equal in every attempt (Z23, K40)."""
-    calls = _calls()
+    calls = _calls(needed=True)
     if calls is None:
         raise SettingsError(where="keel.idempotency_key", detail="it is asked inside a step")
     inside = scope.inside()

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 class Host(Protocol):
     """The kernel that records: asked at the first durable call of a cell."""
 
-    def calls(self) -> Calls | None:
-        """What carries durable calls out. None: nothing is recorded now (KEEL_MODE=off, no journal); run plainly."""
+    def calls(self, *, needed: bool) -> Calls | None:
+        """What carries durable calls out. None: nothing is recorded now (KEEL_MODE=off, no journal); run plainly.
+
+        ``needed``: the call must not run without a journal. Then, and in replay mode, raises what the journal raises;
+        else the host tells the person that calls are not durable.
+        """
 
     def plain_scope(self) -> StepScope:
         """The implicit step of the plain cell that is running; the same one for all of its calls."""

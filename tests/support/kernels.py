@@ -225,7 +225,7 @@ class HostOf:
     def __init__(self, calls: Calls | None) -> None:
         self._calls = calls
 
-    def calls(self) -> Calls | None:
+    def calls(self, *, needed: bool) -> Calls | None:
         return self._calls
 
     def plain_scope(self) -> StepScope:
