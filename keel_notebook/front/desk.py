@@ -105,13 +105,14 @@ class Desk:
         can = ["replay", "rerun", "accept", "forget", "revive", "trust"]
         if callable(getattr(self._session, "restore", None)):
             can.append("recover")
-        return {"version": __version__, "can": can, "flow": self._flow(ask)}
+        flow = self._told_cells(ask) if "cells" in ask else self._flow(ask)
+        return {"version": __version__, "can": can, "flow": flow}
 
     def _status(self, ask: Ask) -> Answer:
         return self._flow(ask)
 
     def _told_cells(self, ask: Ask) -> Answer:
-        told = ask.get("cells", [])
+        told = ask["cells"]
         self._cells = {str(cell["name"]): str(cell["source"]) for cell in told}
         return self._flow(ask)
 

@@ -188,11 +188,9 @@ export class NotebookWatch implements IDisposable {
         return this.stand('missing');
       }
       this.can = new Set(hello.can);
-      this.signature = '';
       this.link = 'ready';
       this.take(hello.flow);
       log('hello', hello.version);
-      await this.ask();
       this._fate.emit('ready');
     } catch {
       if (mine === this.life && !this.isDisposed) {
@@ -206,7 +204,10 @@ export class NotebookWatch implements IDisposable {
   private async hello(kernel: Kernel.IKernelConnection): Promise<Hello | null> {
     this.client.connect(kernel.createComm('keel') as unknown as CommLike);
     try {
-      return await this.client.ask<Hello>('hello', {}, 0);
+      const { cells, signature } = this.cells();
+      const hello = await this.client.ask<Hello>('hello', { cells }, 0);
+      this.signature = signature;
+      return hello;
     } catch (problem) {
       if (problem instanceof MissingError) {
         return null;
@@ -220,12 +221,7 @@ export class NotebookWatch implements IDisposable {
     if (!this.client.connected || this.link !== 'ready' || !this.panel.isVisible) {
       return;
     }
-    const names = this.stepNames();
-    const cells = this.codeCells().flatMap((cell, at) => {
-      const name = names[at] ?? null;
-      return name === null ? [] : [{ name, source: cell.model.sharedModel.getSource() }];
-    });
-    const signature = JSON.stringify(cells);
+    const { cells, signature } = this.cells();
     const changed = signature !== this.signature;
     try {
       const flow = changed ? await this.client.ask<Flow>('cells', { cells }) : await this.client.ask<Flow>('status');
@@ -234,6 +230,15 @@ export class NotebookWatch implements IDisposable {
     } catch (problem) {
       log('late', String(problem)); // what was known stays; the next idle asks again
     }
+  }
+
+  private cells(): { cells: { name: string; source: string }[]; signature: string } {
+    const names = this.stepNames();
+    const cells = this.codeCells().flatMap((cell, at) => {
+      const name = names[at] ?? null;
+      return name === null ? [] : [{ name, source: cell.model.sharedModel.getSource() }];
+    });
+    return { cells, signature: JSON.stringify(cells) };
   }
 
   private stand(link: Link): void {

@@ -64,7 +64,7 @@ function recorded(step: Step, now: number): string {
 
 function current(step: Step): string {
   if (step.differs.length > 0 && step.state !== 'dead') {
-    return `${step.differs.join(', ')} ${step.decision === 'executed' ? 'differed' : 'differs'}`;
+    return `${step.differs.join(', ')} ${step.decision === 'executed' && step.state !== 'diverged' ? 'differed' : 'differs'}`;
   }
   if (step.state === 'replayed' && gained(step) >= 0.001) {
     return `replayed, ${duration(gained(step))} saved`;
