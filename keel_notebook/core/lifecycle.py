@@ -50,13 +50,20 @@ def steps_in(records: FlowRecords) -> dict[str, list[Entry]]:
     return found
 
 
+def of_step(records: FlowRecords, step: str) -> list[Entry]:
+    """The entries of one step that say something about its records, newest first."""
+    found = [e for e in records.entries if e.step == step and (e.kind in RECORDS or e.kind is Kind.RETIRE)]
+    found.reverse()
+    return found
+
+
 def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "") -> Recorded:
     """What ``decide`` needs to know of a step whose fingerprint is ``now``.
 
     ``root`` separates the notebooks of a folder where nobody tells which one runs: records are shared by
     content, deaths are not (DESIGN 5, Which flow).
     """
-    entries = steps_in(records).get(step, [])
+    entries = of_step(records, step)
     own = [entry for entry in entries if entry.ambient.get("root", "") == root]
     live = tuple(_not_retired(entries))
     tries, deaths, memory = _unfinished(own, records, now)
@@ -98,12 +105,12 @@ def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprin
 
 def newest_ok(records: FlowRecords, step: str) -> Entry | None:
     """The newest record of a step that holds something, whether it is valid or not."""
-    return next((e for e in _not_retired(steps_in(records).get(step, [])) if e.status is Status.OK), None)
+    return next((e for e in _not_retired(of_step(records, step)) if e.status is Status.OK), None)
 
 
 def known_step(records: FlowRecords, step: str) -> bool:
     """Whether the flow ever recorded a step of this name."""
-    return step in steps_in(records)
+    return bool(of_step(records, step))
 
 
 def entry_named(records: FlowRecords, wanted: EntryId) -> Entry | None:

@@ -113,7 +113,7 @@ class Stepper:
         records = self._records(flow)
         wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
         inputs = self.inputs(wanted, parsed, ignore=options.ignore)
-        candidates = [e for e in lifecycle.steps_in(records).get(name, []) if e.code == parsed.code]
+        candidates = [e for e in lifecycle.of_step(records, name) if e.code == parsed.code]
         step = StepNow(
             flow=flow,
             name=name,
