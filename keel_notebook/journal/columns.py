@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final
 
-from keel_notebook.core.model import Entry
+from keel_notebook.core.model import Blob, Entry, Payload, Problem
 from keel_notebook.journal.flowlog import Written
 
 _FIELDS: Final = tuple(f.name for f in fields(Entry))
@@ -61,49 +62,75 @@ def source(name: str, number: int) -> str:
 
 def row(written: Written) -> list[Any]:
     """The values of ``COLUMNS``, as ``source`` takes them."""
-    entry = written.entry
-    values = [_value(name, entry) for name in _FIELDS]
+    values = [shape(value) for shape, value in zip(_SHAPERS, _all_fields(written.entry), strict=True)]
     return [*values, written.stamp, min(written.fence, _LARGEST), list(written.macs), written.body]
 
 
 def text(value: str) -> str:
     """Text that a database takes: what is not valid Unicode becomes ``?``."""
-    return value.encode("utf-8", "replace").decode("utf-8")
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
 
 
-def _value(name: str, entry: Entry) -> Any:
-    value = getattr(entry, name)
-    match name:
-        case "ambient":
-            return _json(value)
-        case "outputs":
-            return None if value is None else _json({"size": value.size, "object": value.object})
-        case "payload":
-            return None if value is None else _json(_payload(entry))
-        case "inputs" | "files" | "writes" | "not_stored":
-            return _json([{f.name: getattr(item, f.name) for f in fields(item)} for item in value])
-        case "deleted":
-            return _json(list(value))
-        case "error":
-            return None if value is None else _json({"type": value.type, "code": value.code})
-        case "started_at" | "ended_at":
-            return None if value is None or not abs(value) < _LATEST_S else int(value * 1e6)
-        case _:
-            return text(value) if isinstance(value, str) else value
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
-def _payload(entry: Entry) -> dict[str, Any]:
-    assert entry.payload is not None
-    payload = entry.payload
-    return {"bytes": payload.bytes, "head": payload.head.object, "buffers": payload.buffers, "refs": payload.refs}
+def _items(value: tuple[Any, ...]) -> str:
+    return _json([{f.name: getattr(item, f.name) for f in fields(item)} for item in value]) if value else "[]"
+
+
+def _names(value: tuple[str, ...]) -> str:
+    return _json(list(value)) if value else "[]"
+
+
+def _settings(value: Mapping[str, Any]) -> str:
+    return _json(value) if value else "{}"
+
+
+def _outputs(value: Blob | None) -> str | None:
+    return None if value is None else _json({"size": value.size, "object": value.object})
+
+
+def _payload(value: Payload | None) -> str | None:
+    if value is None:
+        return None
+    head = {"bytes": value.bytes, "head": value.head.object}
+    return _json({**head, "buffers": value.buffers, "refs": value.refs})
+
+
+def _error(value: Problem | None) -> str | None:
+    return None if value is None else _json({"type": value.type, "code": value.code})
+
+
+def _microseconds(value: float | None) -> int | None:
+    return None if value is None or not abs(value) < _LATEST_S else int(value * 1e6)
+
+
+def _shaper(name: str) -> Callable[[Any], Any]:
+    if name in _KINDS:
+        return _as_it_is
+    special: dict[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(("inputs", "files", "writes", "not_stored"), _items),
+        **dict.fromkeys(("started_at", "ended_at"), _microseconds),
+        "deleted": _names,
+        "ambient": _settings,
+        "outputs": _outputs,
+        "payload": _payload,
+        "error": _error,
+        "code": lambda value: None if value is None else text(value),
+    }
+    return special.get(name, text)
 
 
 def _json(value: Any) -> str:
-    return text(json.dumps(_plain(value), ensure_ascii=False))
+    return text(_encoder.encode(_plain(value)))
 
 
 def _plain(value: Any) -> Any:
     # JSON that any reader takes: no bytes, no numbers that are none.
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
     match value:
         case bytes():
             return f"({len(value)} bytes)"
@@ -115,3 +142,8 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case _:
             return value
+
+
+_encoder: Final = json.JSONEncoder(ensure_ascii=False)
+_all_fields: Final = attrgetter(*_FIELDS)
+_SHAPERS: Final = tuple(_shaper(name) for name in _FIELDS)

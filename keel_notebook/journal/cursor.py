@@ -73,6 +73,7 @@ class Cursor:
         self._safe: tuple[int, bytes] = (0, b"")
         self._behind_safe: deque[tuple[int, bytes]] = deque()
         self._promised = 0
+        self._seen_alive = False
         self._side = Side(b"", 0, 0)
 
     @property
@@ -101,7 +102,12 @@ class Cursor:
             return Life.GONE
         if self._ident is None:
             self._begin(os.fstat(self._fd).st_size)  # who writes is said in the first frame
-        return liveness.life(self.start, self._space, liveness.held(self._fd))
+        locked = liveness.held(self._fd)
+        if locked and self._seen_alive and liveness.still_there(self.start.pid):
+            return Life.ALIVE
+        alive = liveness.life(self.start, self._space, locked)
+        self._seen_alive = alive is Life.ALIVE and liveness.is_here(self.start, self._space)
+        return alive
 
     @property
     def start(self) -> RunStart:

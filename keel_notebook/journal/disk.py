@@ -58,13 +58,12 @@ class DiskJournal:
         self._views: dict[FlowId, FlowView] = {}
         self._running: set[str] = set()
         self._own_seen: RunSeen | None = None
-        self._written = 0
         self._ask_unwritten = False
         self._closed = False
         self._forked: KeelError | None = None
         self._objects = Objects(place, run=writer.run, vouched=self._vouched)
         self._safety = Safety(writer, self._objects, folder=place.path, flows=lambda: list(self._views))
-        duties = Duties(sync=self._sync, running=lambda: bool(self._running), sampled=self._sampled)
+        duties = Duties(self._sync, lambda: bool(self._running), self._sampled, self._safety.failed)
         self._flusher = Flusher(duties, clock=clock, folder=place.path, rest_s=rest_s)
         forks.watch(self)
         self._at_exit = _close_at_exit(weakref.ref(self))
@@ -92,7 +91,7 @@ class DiskJournal:
     @property
     def unsynced(self) -> bool:
         """Whether something written is not power-safe yet (status ``saving``)."""
-        return self._written > self._safety.upto or bool(self._objects.unsafe)
+        return not self._safety.is_safe()
 
     # Writing
 
@@ -121,9 +120,8 @@ class DiskJournal:
             if not all(map(self._objects.holds, objects)):
                 raise self._gone() from error
             end, stamp = self._writer.write(Mark.ENTRY, body, step=entry.step, copies=copies)
-        self._written = end
         if objects:
-            self._safety.entry_written(end, entry.flow, objects)
+            self._safety.entry_written(end, entry.flow, objects, stamp)
         if (view := self._views.get(entry.flow)) is not None:
             view.add_own(entry, stamp, self._seen())
         (self._running.add if entry.status in _BEGUN else self._running.discard)(entry.entry)
@@ -191,7 +189,7 @@ class DiskJournal:
             if stopped:
                 self._sync()
             self._writer.finish(clean=clean, release=stopped)
-            self._flusher.last_ingest(wanted=self._written > 0)
+            self._flusher.last_ingest(wanted=self._writer.written > 0)
         for view in self._views.values():
             view.close()
 
@@ -240,7 +238,6 @@ class DiskJournal:
         for body in foreign:
             self._writer.write(Mark.SEAL, body)
         self._views.pop(flow).close()  # attached anew, it finds the seals
-        self._written = self._writer.size
         self._flusher.touch()
         return len(foreign)
 
@@ -280,7 +277,6 @@ class DiskJournal:
         for view in self._views.values():
             view.close()
         self._views = {}
-        self._written = 0
         self._objects.unsafe = {}
         self._safety.forget()
 
@@ -317,7 +313,7 @@ class DiskJournal:
         if self._ask_unwritten:
             self._ask_unwritten = False
             with contextlib.suppress(OSError, GroundLostError):  # the run then counts as one that nobody asked to stop
-                self._written, _ = self._writer.write_locked(Mark.ASKED, b"")
+                self._writer.written, _ = self._writer.write_locked(Mark.ASKED, b"")
 
     def _sampled(self, rss: int) -> None:
         segment = self._writer.segment

@@ -29,7 +29,7 @@ class FlowLog:
         self.flow = flow
         self.runs: dict[int, RunSeen] = {}
         self.vouched: dict[Digest, int] = {}
-        """Objects that were power-safe, or checked, at a stamp."""
+        """Objects that are power-safe, and sound if nobody touched them since the stamp."""
         self.untrusted: set[EntryId] = set()
         self.changes = 0
         """Grows with every change."""
@@ -103,7 +103,7 @@ class FlowLog:
         self.changes += 1
 
     def vouch(self, objects: Iterable[Digest], stamp: int) -> None:
-        """Note that objects were power-safe at ``stamp``."""
+        """Note that objects are power-safe, and sound if nobody touched them since ``stamp``."""
         for digest in objects:
             if self.vouched.get(digest, 0) < stamp:
                 self.vouched[digest] = stamp
@@ -125,7 +125,8 @@ LogOf = Callable[[FlowId], FlowLog | None]
 class News(NamedTuple):
     """What a batch of frames brought."""
 
-    written: list[Written]
+    written: list[tuple[int, Written]]
+    """Each with the offset behind its frame."""
     seals: list[tuple[Entry, bytes, bytes]]
 
 
@@ -138,11 +139,12 @@ def take_in(batch: Iterable[Frame], cursor: Cursor, log_of: LogOf, *, seal: Seal
                 case Mark.ENTRY | Mark.SEAL:
                     _take_entry(frame, cursor, log_of, news)
                 case Mark.SYNCED if seal is None or seal.verify(frame.body, frame.mac):
-                    _take_synced(wire.upto_of(frame.body), frame.stamp, cursor, log_of)
+                    _take_synced(wire.upto_of(frame.body), cursor, log_of)
                 case Mark.CHECKED if seal is None or seal.verify(frame.body, frame.mac):
-                    flow, objects = wire.unpack(frame.body)
+                    flow, checked = wire.unpack(frame.body)
                     if (log := log_of(flow)) is not None:
-                        log.vouch(objects, frame.stamp)
+                        for digest, stamp in checked:
+                            log.vouch((digest,), stamp)
                 case _:
                     pass  # the cursor's own, or of a newer version
         except (wire.BodyError, TypeError, ValueError) as error:
@@ -166,13 +168,14 @@ def _take_entry(frame: Frame, cursor: Cursor, log_of: LogOf, news: News) -> None
         return
     written = Written(frame.stamp, frame.fence, (frame.mac,), frame.body, entry)
     log.add(written)
-    news.written.append(written)
+    news.written.append((frame.end, written))
     if objects := wire.objects_of(entry):
         cursor.unsynced.append((frame.end, flow, objects, frame.stamp))
 
 
-def _take_synced(upto: int, stamp: int, cursor: Cursor, log_of: LogOf) -> None:
+def _take_synced(upto: int, cursor: Cursor, log_of: LogOf) -> None:
+    # Vouched for as of the entry, not of the sync: whatever touched an object in between is noticed.
     while cursor.unsynced and cursor.unsynced[0][0] <= upto:
-        _, flow, objects, _ = cursor.unsynced.popleft()
+        _, flow, objects, stamp = cursor.unsynced.popleft()
         if (log := log_of(flow)) is not None:
             log.vouch(objects, stamp)

@@ -65,14 +65,21 @@ def find_flow(folder: Path, *, notebook: Path | None, name: str = "", key: str =
 
 
 def known_flows(folder: Path | str) -> list[FlowSeen]:
-    """Every flow that a notebook or a name stands for. Raises OSError; damaged files are left out."""
+    """Every flow that a notebook or a name stands for. Raises OSError.
+
+    Files that are damaged, or of a newer version of keel, are left out.
+    """
     place = Folder(folder)
     try:
         names = sorted(os.listdir(place.flows))
     except FileNotFoundError:
         return []
-    found = (_read(place, f"{place.flows}/{name}") for name in names if not name.startswith("."))
-    return [flow for flow in found if flow is not None]
+    found: list[FlowSeen] = []
+    for name in names:
+        with contextlib.suppress(JournalUnreachableError):
+            flow = None if name.startswith(".") else _read(place, f"{place.flows}/{name}")
+            found += [] if flow is None else [flow]
+    return found
 
 
 def note_first_step(flow: FlowSeen, code: Digest | None) -> FlowSeen:

@@ -35,6 +35,8 @@ class Duties:
     """Whether something is being run right now: then memory is sampled."""
     sampled: Callable[[int], None]
     """Takes the kernel's memory in bytes."""
+    failed: Callable[[Exception], None]
+    """Takes what should never have happened: the thread ends, and nothing is made safe by itself any more."""
 
 
 class Flusher:
@@ -91,20 +93,25 @@ class Flusher:
                 self._ingest_due = False
 
     def _loop(self) -> None:
-        while not self._stopping:
-            self._wake.wait(self._pause())
-            self._wake.clear()
-            if self._stopping:
-                return
-            if self._touched:
-                time.sleep(GATHER_S)
-                self._touched = False
-                self._quiet_since = self._clock.monotonic()
-                self._ingest_due = self._rest_s is not None
-                self._duties.sync()
-            if self._duties.running():
-                self._sample()
-            self._ingest_at_rest()
+        try:
+            while not self._stopping:
+                self._wake.wait(self._pause())
+                self._wake.clear()
+                if not self._stopping:
+                    self._once()
+        except Exception as error:  # noqa: BLE001 - a thread that ended silently would look like one with nothing to do
+            self._duties.failed(error)
+
+    def _once(self) -> None:
+        if self._touched:
+            time.sleep(GATHER_S)
+            self._touched = False
+            self._quiet_since = self._clock.monotonic()
+            self._ingest_due = self._rest_s is not None
+            self._duties.sync()
+        if self._duties.running():
+            self._sample()
+        self._ingest_at_rest()
 
     def _pause(self) -> float | None:
         # Seconds until something is due without being woken.

@@ -101,9 +101,12 @@ class Folder:
         raise ValueError("the salt is not whole")
 
     def make_salt(self, salt: bytes) -> bytes:
-        """The journal's salt: the one that is there, else ``salt``. Kernels that race agree. Raises OSError."""
+        """The journal's salt: the one that is there, else ``salt``. Kernels that race agree. Raises OSError.
+
+        It becomes power-safe with the first entry (Segment.sync): before, nothing was digested with it.
+        """
         found = self.read_salt()
         if found is None:
-            create_whole(self.salt, salt)
+            create_whole(self.salt, salt, safe=False)
             found = self.read_salt()
         return salt if found is None else found

@@ -44,7 +44,7 @@ class Mark(IntEnum):
     SEAL = 6
     """Another owner's seal on an entry: its body is that entry's body."""
     CHECKED = 7
-    """Objects of a flow were read, found sound, and made power-safe: ``[flow, [digest, …]]``."""
+    """Objects of a flow were read, found sound and made power-safe: ``[flow, [[digest, last touched at], …]]``."""
 
 
 class Frame(NamedTuple):

@@ -26,7 +26,7 @@ from keel_notebook.journal.damage import WAITING, set_aside
 from keel_notebook.journal.flows import known_flows
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.heads import Index
-from keel_notebook.journal.publish import clear_away, publish_heads
+from keel_notebook.journal.publish import clear_away, leaving, publish_heads
 from keel_notebook.journal.record import NewerRecordError, RecordFile
 from keel_notebook.journal.spawn import Exit
 from keel_notebook.journal.takein import TakeIn, written_of
@@ -99,8 +99,9 @@ def _answer_from_copy(place: Folder, ask: Callable[[RecordFile], bytes]) -> byte
 
 def _take_and_publish(place: Folder, index: Index | None, saved: list[wire.Stored] | None = None) -> None:
     with _taking(place, index, saved) as taken:
-        publish_heads(place, taken, generation=taken.generation, totals=taken.totals, resumable=True)
-        clear_away(place, taken)
+        if leaving(taken) or not taken.heads_can_wait():
+            publish_heads(place, taken, generation=taken.generation, totals=taken.totals, resumable=True)
+            clear_away(place, taken)
 
 
 @contextlib.contextmanager

@@ -101,14 +101,30 @@ def held(fd: int) -> bool | None:
     return False
 
 
+def is_here(start: RunStart, space: int) -> bool:
+    """Whether a pid in ``start`` means something to this process."""
+    return start.host == host() and start.boot == boot() and space == pid_space()
+
+
 def life(start: RunStart, space: int, locked: bool | None) -> Life:
     """Whether the kernel that wrote ``start`` in the pid space ``space`` lives; ``locked`` is what ``held`` said."""
     if locked is False:
         return Life.GONE
-    if start.host == host() and start.boot == boot() and space == pid_space():
+    if is_here(start, space):
         # Also with the lock held: a child that was forked behind Python's back may have outlived its kernel.
         return Life.ALIVE if born(start.pid) == start.started else Life.GONE
     return Life.ALIVE if locked else Life.UNKNOWN
+
+
+def still_there(pid: int) -> bool:
+    """Whether some process has this pid: a quick look between two calls of ``life``."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def end_of(start: RunStart, alive: Life, *, asked: bool, ended: bool) -> str:

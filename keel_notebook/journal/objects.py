@@ -41,6 +41,11 @@ class _Stamp(NamedTuple):
     mtime_ns: int
     ctime_ns: int
 
+    @property
+    def touched(self) -> int:
+        """When it was last changed, renamed or copied: microseconds since the epoch."""
+        return max(self.mtime_ns, self.ctime_ns) // 1000
+
 
 class Objects:
     """The objects of one journal, as one kernel or reader sees them.
@@ -53,8 +58,9 @@ class Objects:
     def __init__(self, place: Folder, *, run: int, vouched: Callable[[Digest], int]) -> None:
         self.unsafe: dict[Digest, int] = {}
         """Not known to be power-safe, in the order written, each with a number of its own per writing."""
-        self.checked: list[Digest] = []
-        """Read and found sound since this list was last emptied, although nobody vouched for them."""
+        self.checked: list[tuple[Digest, int]] = []
+        """Read and found sound since this list was last emptied, although nobody vouched for them, each with the
+        microsecond at which its file was last touched."""
         self._place = place
         self._run = run
         self._vouched = vouched
@@ -209,7 +215,7 @@ class Objects:
     def _trusted(self, digest: Digest, stamp: _Stamp) -> bool:
         if self._known.get(digest) == stamp:
             return True
-        return max(stamp.mtime_ns, stamp.ctime_ns) // 1000 <= self._vouched(digest)
+        return stamp.touched <= self._vouched(digest)
 
     def _verify(self, digest: Digest, memory: memoryview, stamp: _Stamp) -> None:
         if _digest([memory], stamp.size) != digest:
@@ -217,7 +223,7 @@ class Objects:
             raise self._damaged(digest)
         self._known[digest] = stamp
         self.unsafe[digest] = next(self._serial)
-        self.checked.append(digest)
+        self.checked.append((digest, stamp.touched))
 
     @contextlib.contextmanager
     def _open(self, digest: Digest) -> Iterator[int]:

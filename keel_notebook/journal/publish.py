@@ -40,7 +40,7 @@ def publish_heads(place: Folder, taken: TakeIn, *, generation: int, totals: dict
         head = _head(log, totals.get(log.flow, len(log)), resumes)
         replace_whole(place.head(log.flow), heads.encode_head(head))
         lines[log.flow] = FlowLine(len(head.entries), head.total, log.newest, tuple(sorted(head.runs)))
-    index = Index(generation, taken.top, lines, {run: at for run, at in resumes.items() if run not in _leaving(taken)})
+    index = Index(generation, taken.top, lines, {run: at for run, at in resumes.items() if run not in leaving(taken)})
     if index != before or taken.index is None:
         replace_whole(place.index, heads.encode_index(index))
 
@@ -52,17 +52,20 @@ def clear_away(place: Folder, taken: TakeIn) -> None:
             note(place, said(run, fault))
         if segment.cursor.faults and _finished(segment):
             set_aside(place, [place.segment(run), place.side(run)], f"The segment of run {run} was damaged.")
-            if run not in _leaving(taken):
+            if run not in leaving(taken):
                 create_whole(place.segment(run), b"")
-    for run in _leaving(taken):
+    for run in leaving(taken):
         for path in (place.segment(run), place.side(run)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
     _sweep(place, taken)
 
 
-def _leaving(taken: TakeIn) -> set[int]:
-    # The highest number stays as a file, so that it is never given out again even if the index is lost.
+def leaving(taken: TakeIn) -> set[int]:
+    """Runs whose segments can go once the heads are written.
+
+    The highest number stays as a file, so that it is never given out again even if the index is lost.
+    """
     newest = max(taken.segments, default=0)
     return {run for run, segment in taken.segments.items() if _finished(segment) and run != newest}
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from keel_notebook.core.model import Digest, FlowId
-from keel_notebook.errors import KeelError
+from keel_notebook.errors import InternalError, KeelError
 from keel_notebook.journal import wire
 from keel_notebook.journal.faults import in_words
 from keel_notebook.journal.flowlog import FlowLog
@@ -31,29 +31,37 @@ class Safety:
         self._folder = folder
         self._flows = flows
         self._one_at_a_time = threading.Lock()
-        self._waiting: deque[tuple[int, FlowId, tuple[Digest, ...]]] = deque()
-        self._vouched: deque[tuple[FlowId, tuple[Digest, ...], int]] = deque()
-        self._stamp = 0
+        self._waiting: deque[tuple[int, FlowId, tuple[Digest, ...], int]] = deque()
+        self._checked: deque[tuple[FlowId, Digest, int]] = deque()
 
-    def entry_written(self, end: int, flow: FlowId, objects: tuple[Digest, ...]) -> None:
-        """An entry that names objects now ends at offset ``end``."""
-        self._waiting.append((end, flow, objects))
+    def entry_written(self, end: int, flow: FlowId, objects: tuple[Digest, ...], stamp: int) -> None:
+        """An entry of this stamp that names objects now ends at offset ``end``."""
+        self._waiting.append((end, flow, objects, stamp))
+
+    def failed(self, error: Exception) -> None:
+        """Nothing of this run can be vouched for any more, and why."""
+        self.failure = InternalError(doing="made the journal power-safe", kind=type(error).__name__)
+
+    def is_safe(self) -> bool:
+        """Whether everything written is power-safe, and vouched for."""
+        return self._writer.written <= self.upto and not self._objects.unsafe and not self._objects.checked
 
     def forget(self) -> None:
         """The segment is another one now."""
         self.upto = 0
         self._waiting.clear()
-        self._vouched.clear()
+        self._checked.clear()
 
     def settle(self, log_of: Callable[[FlowId], FlowLog | None]) -> None:
         """Tell the logs of this kernel what has become power-safe."""
         while self._waiting and self._waiting[0][0] <= self.upto:
-            _, flow, objects = self._waiting.popleft()
-            self._vouched.append((flow, objects, self._stamp))
-        while self._vouched:
-            flow, objects, stamp = self._vouched.popleft()
+            _, flow, objects, stamp = self._waiting.popleft()
             if (log := log_of(flow)) is not None:
                 log.vouch(objects, stamp)
+        while self._checked:
+            flow, digest, stamp = self._checked.popleft()
+            if (log := log_of(flow)) is not None:
+                log.vouch((digest,), stamp)
 
     def sync(self) -> None:
         """Make everything written until now power-safe: objects, then entries, then the frame that vouches.
@@ -65,6 +73,8 @@ class Safety:
             segment = self._writer.segment
             if segment is None or segment.closed or self.failure is not None:
                 return
+            if self.is_safe():
+                return  # another thread has just done it
             with self._writer.lock:
                 upto = segment.size
             unsafe = dict(self._objects.unsafe)
@@ -83,11 +93,11 @@ class Safety:
                 # Safe also without its frame, which only saves the next kernel a look at the objects.
                 if segment is self._writer.segment:
                     self.upto = upto
-                    self._vouch(upto, tuple(checked))
+                    self._vouch(upto, checked)
                     segment.tell()
 
-    def _vouch(self, upto: int, checked: tuple[Digest, ...]) -> None:
-        _, self._stamp = self._writer.write_locked(Mark.SYNCED, wire.pack(upto))
+    def _vouch(self, upto: int, checked: list[tuple[Digest, int]]) -> None:
+        self._writer.write_locked(Mark.SYNCED, wire.pack(upto))
         for flow in self._flows() if checked else ():
-            _, stamp = self._writer.write_locked(Mark.CHECKED, wire.pack([flow, list(checked)]))
-            self._vouched.append((flow, checked, stamp))
+            self._writer.write_locked(Mark.CHECKED, wire.pack([flow, checked]))
+            self._checked.extend((flow, digest, stamp) for digest, stamp in checked)

@@ -87,18 +87,30 @@ class Segment:
         return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
     def sync(self) -> None:
-        """Make everything written power-safe, the segment's name included."""
+        """Make everything written power-safe, the segment's name included. May run beside a ``close``."""
         upto = self._tail[0]
-        if self.closed:
-            return
-        if not self._named:
-            sync_folder(self._place.inbox)
-            sync_folder(self._place.path)
-            with contextlib.suppress(PermissionError):  # the folder above may be one that we can only pass through
-                sync_folder(os.path.dirname(self._place.path))
-            self._named = True
-        sync_file(self._fd)
+        fd = os.dup(self._fd)  # its own, so that the number cannot become another file's meanwhile
+        try:
+            if not self._named:
+                self._sync_ground()
+                self._named = True
+            sync_file(fd)
+        finally:
+            os.close(fd)
         self.synced = max(self.synced, upto)
+
+    def _sync_ground(self) -> None:
+        # What the segment is worth nothing without: the salt, and the names of all folders on the way.
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(self._place.salt, os.O_RDONLY)
+            try:
+                sync_file(fd)
+            finally:
+                os.close(fd)
+        sync_folder(self._place.inbox)
+        sync_folder(self._place.path)
+        with contextlib.suppress(PermissionError):  # the folder above may be one that we can only pass through
+            sync_folder(os.path.dirname(self._place.path))
 
     def tell(self) -> None:
         """Rewrite the side file."""

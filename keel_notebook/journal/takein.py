@@ -9,6 +9,7 @@ import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from keel_notebook.core.model import FlowId
 from keel_notebook.core.ports import RunSeen
@@ -23,6 +24,9 @@ from keel_notebook.journal.liveness import Life
 from keel_notebook.journal.objects import Objects
 from keel_notebook.journal.record import RecordFile
 from keel_notebook.journal.wire import Stored
+
+_WORTH: Final = 20
+"""A head is rewritten once a twentieth of it is new: writing it costs as much as all of it."""
 
 
 @dataclass
@@ -49,7 +53,10 @@ class TakeIn:
     generation: int = 0
     totals: dict[FlowId, int] = field(default_factory=dict)
     """Entries in the record file, per flow that changed."""
+    news: int = 0
+    """Entries that were read beyond what the heads hold."""
     _at_load: dict[FlowId, int] = field(default_factory=dict)
+    _upto: dict[tuple[int, bytes], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._objects = Objects(self.place, run=0, vouched=lambda _: 0)
@@ -67,6 +74,7 @@ class TakeIn:
                 if not os.path.exists(self.place.head(flow)):
                     self._log(flow)
         self.top = max([self.top, 0 if self.index is None else self.index.top, *runs])
+        self._upto = self.record.upto()
         for run in runs:
             self._segment(run)
 
@@ -85,6 +93,14 @@ class TakeIn:
     def changed(self) -> list[FlowLog]:
         """The logs that differ from their heads."""
         return [log for flow, log in self.logs.items() if log.changes != self._at_load[flow]]
+
+    def heads_can_wait(self) -> bool:
+        """Whether so little is new, compared with the heads it would go into, that readers take it from segments."""
+        if self.index is None or any(self._at_load[log.flow] < 0 for log in self.changed()):
+            return False
+        lines = self.index.flows
+        kept = sum(lines[log.flow].kept for log in self.changed() if log.flow in lines)
+        return self.news * _WORTH < kept
 
     def close(self) -> None:
         """Let go of all segments."""
@@ -112,10 +128,14 @@ class TakeIn:
 
     def _store(self, fresh: News, cursor: Cursor) -> None:
         assert cursor.ident is not None
-        self.record.store(fresh.written, taken=(cursor.run, cursor.ident, cursor.at))
+        there = self._upto.get((cursor.run, cursor.ident), 0)
+        new = [written for end, written in fresh.written if end > there]
+        if cursor.at > there:
+            self.record.store(new, taken=(cursor.run, cursor.ident, cursor.at))
         for entry, body, mac in fresh.seals:
             self.record.add_mac(entry.entry, body, mac)
-        for written in fresh.written:
+        self.news += len(fresh.written)
+        for written in new:
             for digest in wire.objects_of(written.entry):
                 with contextlib.suppress(FileNotFoundError):
                     self.sizes[digest] = os.stat(self._objects.path(digest)).st_size

@@ -38,13 +38,17 @@ def scratch_name(path: str) -> str:
     return f"{place}/.{name.lstrip('.')}.{os.getpid()}.{next(_serial)}.tmp"
 
 
-def write_scratch(path: str, content: bytes | memoryview) -> str:
-    """Write ``content``, power-safe, under a scratch name beside ``path``, and return that name. Raises OSError."""
+def write_scratch(path: str, content: bytes | memoryview, *, safe: bool = True) -> str:
+    """Write ``content`` (power-safe, if ``safe``) under a scratch name beside ``path``, and return that name.
+
+    Raises OSError.
+    """
     scratch = scratch_name(path)
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         write_all(fd, content)
-        os.fsync(fd)
+        if safe:
+            os.fsync(fd)
     except BaseException:
         os.close(fd)
         os.unlink(scratch)
@@ -59,12 +63,13 @@ def replace_whole(path: str, content: bytes | memoryview) -> None:
     sync_folder(os.path.dirname(path))
 
 
-def create_whole(path: str, content: bytes) -> bool:
+def create_whole(path: str, content: bytes, *, safe: bool = True) -> bool:
     """Put ``content`` at ``path`` unless something is there; whether it was put. Raises OSError.
 
-    The file appears with all of its content, except on file systems without hard links.
+    The file appears with all of its content, except on file systems without hard links. Without ``safe`` it is
+    for the caller to make it power-safe.
     """
-    scratch = write_scratch(path, content)
+    scratch = write_scratch(path, content, safe=safe)
     try:
         os.link(scratch, path)
     except FileExistsError:
@@ -75,7 +80,8 @@ def create_whole(path: str, content: bytes) -> bool:
         return _create_in_place(path, content)
     finally:
         os.unlink(scratch)
-    sync_folder(os.path.dirname(path))
+    if safe:
+        sync_folder(os.path.dirname(path))
     return True
 
 

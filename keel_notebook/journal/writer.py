@@ -34,6 +34,8 @@ class Writer:
         """Why nothing can be written, while that is so."""
         self.segment: Segment | None = None
         self.lock = threading.Lock()
+        self.written = 0
+        """Offset behind the last frame that is not about safety itself."""
         self.gone_runs = {0}
         """Run numbers that this kernel had to give up: entries that carry them are refused."""
         self._place = place
@@ -84,6 +86,7 @@ class Writer:
         try:
             with self.lock:
                 written = self.write_locked(mark, body, copies=copies)
+                self.written = written[0]
         except GroundLostError as error:
             self._start_over(str(error))
         except OSError as error:
@@ -142,6 +145,7 @@ class Writer:
             self.run = 0
             raise
         self.segment = segment
+        self.written = 0
         self.problem = None
 
     def _start_over(self, why: str) -> NoReturn:

@@ -20,6 +20,7 @@ from keel_notebook.journal.disk import DiskJournal, open_journal
 
 FLOW = FlowId("flow-a")
 OTHER = FlowId("flow-b")
+OPENED: list[DiskJournal] = []
 
 
 class RealClock:
@@ -43,9 +44,11 @@ class KeySeal:
 
 def opened(folder: Path, *, seal: KeySeal | None = None, clock: Any = None, rest_s: float | None = None) -> DiskJournal:
     """A journal that starts no ingests by itself unless ``rest_s`` says so."""
-    return open_journal(
+    journal = open_journal(
         folder, clock=clock or RealClock(), seal=seal or KeySeal(), notebook="/n/a.ipynb", cwd="/n", rest_s=rest_s
     )
+    OPENED.append(journal)
+    return journal
 
 
 def entry(journal: Any, step: str = "fit", **fields: Any) -> Entry:

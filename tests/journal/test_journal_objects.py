@@ -312,8 +312,10 @@ def test_objects_become_safe_before_the_frame_that_vouches_for_them(
         return path if path.startswith(str(folder)) else ""  # other journals of this process have threads too
 
     def sync(fd: int) -> None:
-        if name_of(fd):
-            order.append("segment" if name_of(fd).endswith(".seg") else "object")
+        if name_of(fd).endswith(".seg"):
+            order.append("segment")
+        elif "/objects/" in name_of(fd):
+            order.append("object")
         real_sync(fd)
 
     def write(fd: int, content: bytes) -> int:
