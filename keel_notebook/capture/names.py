@@ -56,10 +56,23 @@ class Snapshot:
     watched: dict[str, Digested] = field(repr=False)
     """Digests of values that the cell may change in place, for every name bound to them."""
 
-    def missing_from(self, namespace: Mapping[str, Any]) -> set[str]:
+    def differing(self, namespace: Mapping[str, Any]) -> set[str]:
+        """Names that are bound to another object than before, as far as their old ones are kept here."""
+        # No loop in Python: a namespace may hold thousands of names, and this runs after every cell.
+        found = set(
+            compress(namespace, map(is_not, namespace.values(), map(self.old.get, namespace, repeat(_MISSING))))
+        )
+        for name, ref in self.weak.items():
+            value = ref()
+            if value is not None and value is namespace.get(name):
+                found.discard(name)
+        return found
+
+    def missing(self, namespace: Mapping[str, Any], differing: set[str]) -> set[str]:
         """Names that existed and do not any more."""
         may_miss = {*self.taken, *self.weak}
-        if not self.old.keys() <= namespace.keys():
+        there = len(namespace) - sum(name not in self.old for name in differing | may_miss if name in namespace)
+        if there != len(self.old):
             may_miss.update(self.old)
         return {name for name in may_miss if name not in namespace}
 
@@ -207,25 +220,18 @@ class NameWatch:
     def after(self, snapshot: Snapshot) -> Changed:
         """What changed since the snapshot."""
         cell, namespace = snapshot.cell, self._shell.user_ns.copy()
-        rebound = self._rebound(snapshot, namespace)
+        differing = snapshot.differing(namespace)
+        rebound = {name for name in differing if not self._is_ours(name, cell)} | (cell.stores & namespace.keys())
         same = {name for name in cell.maybe_stores | snapshot.by_functions if name in namespace} - rebound
         shared = {name for name in same if _shares_fate(name, rebound - snapshot.by_functions, cell)}
         in_place = self._changed_in_place(snapshot, namespace, rebound)
-        gone = snapshot.missing_from(namespace) | {name for name in cell.deletes if name not in namespace}
+        gone = snapshot.missing(namespace, differing) | {name for name in cell.deletes if name not in namespace}
         return Changed(
             written=tuple(sorted(rebound | shared | in_place)),
             deleted=tuple(sorted(name for name in gone if not self._is_ours(name, cell))),
             in_place=tuple(sorted(in_place)),
             ambiguous=tuple(sorted(same - shared - in_place)),
         )
-
-    def _rebound(self, snapshot: Snapshot, namespace: dict[str, Any]) -> set[str]:
-        old, weak = snapshot.old, snapshot.weak
-        # Without a loop in Python: a namespace may hold thousands of names, and this runs after every cell.
-        found = set(compress(namespace, map(is_not, namespace.values(), map(old.get, namespace, repeat(_MISSING)))))
-        kept = {name for name, ref in weak.items() if name in found and ref() is namespace[name]}
-        cell = snapshot.cell
-        return {name for name in found - kept if not self._is_ours(name, cell)} | (cell.stores & namespace.keys())
 
     def _is_ours(self, name: str, cell: CellNames) -> bool:
         """Whether a change of the name is IPython's doing or keel's, not the cell's."""

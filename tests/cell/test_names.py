@@ -167,6 +167,11 @@ def test_the_old_value_is_not_kept_alive(notebook: Notebook, cell: str) -> None:
     assert (changed.written, changed.deleted) == (((), ("big",)) if cell == "del big" else (("big",), ()))
 
 
+def test_a_value_that_went_and_left_none_behind_was_bound_again(notebook: Notebook) -> None:
+    notebook.run("class Big: pass", "big, flag = Big(), True")
+    assert notebook.step("if flag: big = None").written == ("big",)
+
+
 def test_numbers_and_texts_are_not_digested_again(notebook: Notebook) -> None:
     notebook.run("a, b, c = 1, 'x', [1]")
     names = notebook.names("d = f'{a}{b}{len(c)}'")
