@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keel_notebook.core.model import Entry, NotStored, Payload
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 RESULT, NEW = "result", "new"
 _SILENT = frozenset({type(None), bool, int, float})
+_SHORT = 12
+
+
+@functools.lru_cache(maxsize=1024)
+def _telling(name: str) -> bool:
+    return looks_secret(name, "x")
 
 
 def secret(call: str, value: Any) -> bool:
@@ -23,9 +30,13 @@ def secret(call: str, value: Any) -> bool:
     kind = type(value)
     if kind in _SILENT:
         return False
-    if looks_secret(call, value):
+    if _telling(call):
+        return looks_secret(call, value)
+    if kind is str and len(value) < _SHORT:
+        return False  # no credential is as short as that; this is asked after every call
+    if looks_secret("", value):
         return True
-    todo: list[tuple[str, Any]] = [("", value)]
+    todo: list[tuple[str, Any]] = [("", value)] if kind is not str else []
     while todo:
         name, item = todo.pop()
         kind = type(item)
