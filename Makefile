@@ -30,11 +30,11 @@ lint: $(READY) | build  ## style, types, directions of import
 	@$(BIN)/mypy --no-error-summary && $(BIN)/mypy --no-error-summary scripts
 	@$(BIN)/lint-imports >build/lint-imports.txt 2>&1 || { cat build/lint-imports.txt; exit 1; }
 
-test: lint  ## every test; ARGS='-k name' narrows it
+test: lint webtest  ## every test; ARGS='-k name' narrows it
 	@# What measures time runs first, with nothing beside it; pytest's 5 says that ARGS left nothing of it.
 	@$(PYTEST) -q -m alone $(ARGS) || [ $$? -eq 5 ]
 	@# By file: the tests of a file share its kernels.
-	@$(PYTEST) -n 2 --dist loadfile -m 'not alone' $(ARGS)
+	@$(PYTEST) -n 2 --dist loadfile -m 'not alone and not browser' $(ARGS)
 
 # ---- the front end
 

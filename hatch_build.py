@@ -6,7 +6,9 @@ labextension` does, and links the result, so that a change is seen without insta
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,8 @@ class FrontEndHook(BuildHookInterface):
 
     def _build(self) -> None:
         source = Path(self.root, "labextension")
+        # jupyter-builder stands beside the interpreter that builds, which need not be on the path.
+        env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
         if not (source / "node_modules").is_dir():
-            subprocess.run(["npm", "ci", "--ignore-scripts"], cwd=source, check=True)
-        subprocess.run(["npm", "run", "build"], cwd=source, check=True)
+            subprocess.run(["npm", "ci", "--ignore-scripts"], cwd=source, env=env, check=True)
+        subprocess.run(["npm", "run", "build"], cwd=source, env=env, check=True)

@@ -85,6 +85,10 @@ export class Companion implements IDisposable {
       if (!(await this.watch.ready())) {
         throw new Error('keel is not loaded in this kernel. Run %load_ext keel_notebook, then Recover.');
       }
+      if (!this.watch.can.has('recover')) {
+        // This kernel cannot bring values back without running: its way is plain cells run, steps replay.
+        return this.say(diedBanner(this.watch.flow, this.watch.flow?.died ?? null, this.watch.cutOff, false));
+      }
       this.banner.busy('Recovering …');
       const report = await this.watch.client.ask<Recovered & { flow: Flow }>('recover', {}, 0);
       this.died = false;
