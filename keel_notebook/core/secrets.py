@@ -118,8 +118,8 @@ def _parts(value: object) -> Iterable[str]:
 
 def _random_looking(text: str) -> bool:
     """One long word that mixes cases and digits evenly. Hex is left out: ids and digests are not secret (C76)."""
-    if not _ONE_WORD.fullmatch(text) or len(text) < 32:
-        return False
+    if not _ONE_WORD.fullmatch(text) or text.startswith("/") or text.count("/") > 2:
+        return False  # a path is long and mixed, too
     mixed = any(c.islower() for c in text) and any(c.isupper() for c in text) and any(c.isdigit() for c in text)
     return mixed and _bits_per_character(text) >= 4.0
 

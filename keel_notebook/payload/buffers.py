@@ -15,6 +15,8 @@ from keel_notebook.core.ports import Journal
 from keel_notebook.payload.kinds.numpy import build_dtype, content, describe
 from keel_notebook.payload.memory import LARGE, Contents, Memory
 
+_MOST_SPANS = 1000
+
 
 class BufferWriter:
     """Collects the memory and the arrays of one payload."""
@@ -22,7 +24,9 @@ class BufferWriter:
     def __init__(self) -> None:
         self._memories: list[Memory] = []
         self._arrays: list[Any] = []
+        self._spans: list[tuple[int, int]] = []
         self.bytes = 0
+        """Bytes of everything so far, what lies in the same memory counted once."""
 
     def memory(self, memory: Memory) -> int:
         """The number of a piece of memory."""
@@ -35,21 +39,26 @@ class BufferWriter:
         if array.dtype.hasobject or describe(array.dtype) is None:
             return None
         self._arrays.append(array)
-        self.bytes += array.nbytes
+        low, high = _bounds(array)
+        if not any(begin <= low and high <= end for begin, end in self._spans[:_MOST_SPANS]):
+            self.bytes += array.nbytes
+            self._spans.append((low, high))
         return len(self._arrays) - 1
 
-    def write(self, journal: Journal, contents: Contents) -> tuple[dict[str, Any], list[Digest]]:
-        """Write everything. Gives the tables for the head, and the digests of the objects it refers to."""
+    def write(self, journal: Journal, contents: Contents) -> tuple[dict[str, Any], dict[Digest, int]]:
+        """Write everything. Gives the tables for the head, and the objects that it refers to with their sizes."""
         arrays = self._rows()
         objects: dict[Digest, int] = {}
+        numbers: dict[Digest, int] = {}
         memories: list[bytes | tuple[int]] = []
         for memory in self._memories:
             if memory.size < LARGE:
                 memories.append(bytes(memory))
                 continue
             digest = _put(journal, memory, contents)
-            memories.append((objects.setdefault(digest, len(objects)),))
-        return {"arrays": arrays, "memories": memories}, list(objects)
+            objects[digest] = memory.size
+            memories.append((numbers.setdefault(digest, len(numbers)),))
+        return {"arrays": arrays, "memories": memories}, objects
 
     def _rows(self) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = [()] * len(self._arrays)

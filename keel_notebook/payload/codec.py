@@ -24,7 +24,7 @@ from keel_notebook.payload.pickles import Reader
 from keel_notebook.payload.plain import PlainReader
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.rebuild import MAGIC, Rebuild
-from keel_notebook.payload.shapes import type_name
+from keel_notebook.payload.typename import type_name
 
 __all__ = ["RESULT", "GraphCodec", "preview"]
 
@@ -138,22 +138,20 @@ class GraphCodec:
     def _write(self, encoded: Encoded, names: Sequence[str], contents: Contents) -> Payload:
         tables, objects = encoded.buffers.write(self._journal, contents)
         content: dict[str, Any] = {**encoded.fields, **tables, "names": names}
-        size = encoded.buffers.bytes
         if encoded.known:
             content["known"] = [(known.entry, known.name, known.digest) for known in encoded.known]
         if encoded.stream:
             content["magic"] = MAGIC
             length = sum(map(len, encoded.stream))
-            size += length
             if length < LARGE:
                 content["stream"] = b"".join(encoded.stream)
             else:
-                objects.append(self._journal.put(encoded.stream))
-                content["stream"] = (length, objects[-1])
+                digest = self._journal.put(encoded.stream)
+                objects[digest] = length
+                content["stream"] = (length, digest)
         head = self._journal.blob(envelope.seal(content))
-        size += head.size - (len(content["stream"]) if isinstance(content.get("stream"), bytes) else 0)
         refs = tuple(dict.fromkeys(known.entry for known in encoded.known))
-        return Payload(head, tuple(objects), refs, size)
+        return Payload(head, tuple(objects), refs, head.size + sum(objects.values()))
 
     def _described(self, name: str, value: Any, size: int, contents: Contents) -> Write:
         digested = self._digester.digest_with(value, contents)

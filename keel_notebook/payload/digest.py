@@ -9,8 +9,9 @@ from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload.graphs import GraphWalk
 from keel_notebook.payload.memory import Contents, quiet_gc
 from keel_notebook.payload.paths import path_to
-from keel_notebook.payload.shapes import Shapes, Unknown, type_name
+from keel_notebook.payload.shapes import Shapes, Unknown
 from keel_notebook.payload.trees import NotATree, TreeWalk
+from keel_notebook.payload.typename import type_name
 
 _BYTES = 16
 

@@ -19,6 +19,8 @@ from typing import Any
 
 from keel_notebook.payload.shapes import Shape, Shapes, Unknown, by_name, cells, label
 
+_LOOKED_UP = ("dispatch_cache", "cache_token", "_clear_cache")
+"""Where ``singledispatch`` remembers what it looked up: being called is no change."""
 _SKIPPED_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
 
 
@@ -63,13 +65,13 @@ def _function(shapes: Shapes, function: FunctionType) -> Shape:
 
 def _held(function: FunctionType) -> tuple[Any, ...]:
     """The values that live in a function."""
-    dispatching = function.__globals__.get("__name__") == "functools"  # singledispatch remembers what it looked up
-    closed = tuple(
-        content
-        for name, content in cells(function)
-        if name != "__class__" and not (dispatching and name in ("dispatch_cache", "cache_token"))
-    )
-    return function.__defaults__, function.__kwdefaults__, closed, function.__dict__ or None
+    kept = {name: content for name, content in cells(function) if name != "__class__"}
+    attributes = dict(function.__dict__)
+    if function.__globals__.get("__name__") == "functools":
+        for name in _LOOKED_UP:
+            kept.pop(name, None)
+            attributes.pop(name, None)
+    return function.__defaults__, function.__kwdefaults__, tuple(kept.values()), attributes or None
 
 
 def _class(shapes: Shapes, cls: type) -> Shape:

@@ -7,7 +7,8 @@ from typing import Any
 
 from keel_notebook.core.model import NotStored
 from keel_notebook.payload.paths import path_to
-from keel_notebook.payload.shapes import one_way, type_name
+from keel_notebook.payload.shapes import one_way
+from keel_notebook.payload.typename import type_name
 
 
 class Refused(Exception):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ LARGE = 1 << 20
 """From here on content is an object of its own in the journal, named by its digest (DESIGN 6)."""
 PIECE = 4 << 20
 """How much is copied at a time where content must be copied to be read in order."""
+
+_THREADS = min(4, os.cpu_count() or 1)
 
 Region = tuple[int, int]
 """Address and length of memory, as long as its owner is kept alive."""
@@ -79,14 +82,15 @@ class Contents:
         """The content address of ``memory``: blake3 of its bytes, as ``Journal.put`` names objects."""
         known = self.recall(memory)
         if known is None:
-            known = content_digest(memory.pieces())
+            known = content_digest(memory.pieces(), memory.size)
             self.learn(memory, known)
         return known
 
 
-def content_digest(pieces: Iterable[memoryview | bytes]) -> str:
+def content_digest(pieces: Iterable[memoryview | bytes], size: int) -> str:
     """blake3 over the joined pieces, in hex."""
-    state = blake3()
+    # Threads of its own: a forked child would wait for blake3's shared ones without end.
+    state = blake3(max_threads=_THREADS if size >= PIECE else 1)
     for piece in pieces:
         state.update(piece)
     return state.hexdigest()

@@ -16,7 +16,8 @@ from keel_notebook.payload.deep import with_deep_stack
 from keel_notebook.payload.guilty import Refused, Secret
 from keel_notebook.payload.pickles import Stream, Writer, known_used
 from keel_notebook.payload.plain import NotPlain, PlainWriter
-from keel_notebook.payload.shapes import Unknown, type_name
+from keel_notebook.payload.shapes import Unknown
+from keel_notebook.payload.typename import type_name
 
 _SCANNED = 256 << 10
 """A name of up to so many bytes is searched for credentials: a configuration, not a corpus that mentions one."""

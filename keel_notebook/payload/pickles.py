@@ -8,6 +8,7 @@ met in the pickler's memo, so that a reference costs nothing (``Known``). What m
 from __future__ import annotations
 
 import _pickle
+import functools
 import io
 import pickle
 import re
@@ -20,7 +21,7 @@ from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
 from keel_notebook.payload.kinds.matplotlib import windowless
-from keel_notebook.payload.kinds.numpy import Column, describe
+from keel_notebook.payload.kinds.numpy import Column, describe, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, memory_of
 from keel_notebook.payload.shapes import one_way
 
@@ -57,6 +58,7 @@ class Writer(_pickle.Pickler):
         self._buffers = buffers
         self._by_code = by_code
         self._reduces: dict[type, _Reduce | None] = {}
+        self._known = set(map(id, known))
         self._keep: list[Any] = [object() for _ in range(_FIRST_KNOWN)] if known else []
         if known:
             fillers = {id(thing): (number, thing) for number, thing in enumerate(self._keep)}
@@ -110,6 +112,7 @@ class Writer(_pickle.Pickler):
             CellType: _cell,
             Memory: lambda memory: (rebuild.memory, (self._buffers.memory(memory),)),
             MethodType: _method,
+            functools.cached_property: _cached_property,
         }
         return table.get(cls)
 
@@ -139,14 +142,11 @@ class Writer(_pickle.Pickler):
         return rebuild.kind, (kind.tag, *parts)
 
     def _array(self, array: Any) -> Any:
-        owner = array
-        while type(owner.base) is type(array):
-            owner = owner.base
+        owner = owner_of(array)
         small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata
-        if owner is array and (small or array.dtype.hasobject):
-            return NotImplemented
-        if small or array.dtype.hasobject:
-            return _view_of(array, owner)
+        if small or array.dtype.hasobject or id(owner) in self._known:
+            view = None if owner is array else take_view(array, owner)
+            return NotImplemented if view is None else (rebuild.view, view)
         number = self._buffers.array(array)
         return NotImplemented if number is None else (rebuild.array, (number,))
 
@@ -167,15 +167,6 @@ def _columns(part: Any) -> Any:
     return Column(part) if numbers and not part.dtype.hasobject and describe(part.dtype) is not None else part
 
 
-def _view_of(array: Any, owner: Any) -> Any:
-    described = "O" if array.dtype.hasobject else describe(array.dtype)
-    if described is None or (described == "O" and array.dtype != owner.dtype):
-        return NotImplemented
-    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    place = (array.shape, offset, array.strides)
-    return rebuild.view, (owner, described, place, array.flags.writeable)
-
-
 def _cell(cell: CellType) -> Any:
     try:
         content = cell.cell_contents
@@ -190,15 +181,22 @@ def _method(method: MethodType) -> Any:
     return NotImplemented if found is method.__func__ else (MethodType, (method.__func__, method.__self__))
 
 
+def _cached_property(kept: functools.cached_property[Any]) -> Any:
+    # Without the lock that Python 3.11 keeps in it, with the name that only a class statement would give it.
+    state = {"attrname": kept.attrname, "__doc__": kept.__doc__}
+    return functools.cached_property, (kept.func,), state
+
+
 def _raised(error: BaseException) -> Any:
     return rebuild.raised, (type(error), error.args, error.__dict__ or None)
 
 
 def _has_own_init(cls: type) -> bool:
+    """Whether an exception may want other arguments than those that it kept, which is all that pickle has."""
     return (
-        getattr(cls, "__reduce__") is BaseException.__reduce__  # noqa: B009 - typed otherwise, it could not be equal
-        and isinstance(vars(_definer(cls, "__init__")).get("__init__"), FunctionType)
-        and cls.__new__ is BaseException.__new__
+        getattr(cls, "__reduce__") is getattr(BaseException, "__reduce__")  # noqa: B009 - typed otherwise
+        and isinstance(vars(_definer(cls, "__init__"))["__init__"], FunctionType)
+        and _definer(cls, "__new__").__module__ == "builtins"
     )
 
 

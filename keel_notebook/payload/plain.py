@@ -18,6 +18,7 @@ from keel_notebook.errors import DamagedError
 from keel_notebook.payload import kinds
 from keel_notebook.payload.buffers import BufferReader, BufferWriter
 from keel_notebook.payload.guilty import Secret
+from keel_notebook.payload.kinds.numpy import build_view, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, text_memory
 from keel_notebook.payload.shapes import by_name
 
@@ -139,16 +140,20 @@ class PlainWriter:
         kind = kinds.find(cls)
         if kind is None:
             raise NotPlain
-        if kind.tag == "numpy.array":
-            number = self._buffers.array(value)
-            if number is not None:
-                return "ndarray", (number,)
-            if value.base is not None:
-                raise NotPlain  # a view of Python objects: pickle keeps the tie
+        if kind.tag == "numpy.array" and (taken := self._array(value)) is not None:
+            return taken
         parts = kind.take(value)
         if parts is None:
             raise NotPlain
         return kind.tag, parts
+
+    def _array(self, array: Any) -> tuple[str, Sequence[Any]] | None:
+        owner = owner_of(array)
+        if owner is not array and (id(owner) in self._known or array.dtype.hasobject):
+            view = take_view(array, owner)
+            return None if view is None else ("view", view)
+        number = self._buffers.array(array)
+        return None if number is None else ("ndarray", (number,))
 
     def _reference(self, value: Any) -> tuple[str, Sequence[Any]]:
         """A module, or a function or class that a module holds under its name (C53)."""
@@ -199,31 +204,20 @@ class PlainReader:
         return found
 
     def _build(self, tag: str, parts: list[Any]) -> Any:
-        match tag:
-            case "tuple":
-                return tuple(parts)
-            case "frozenset":
-                return frozenset(parts)
-            case "ndarray":
-                return self._buffers.array(parts[0])
-            case "memory":
-                return self._buffers.memory(parts[0])
-            case "known":
-                return self._resolve(parts[0])
-            case "int":
-                return int(parts[0], 16)
-            case "utf8":
-                return parts[0].decode("utf-8", "surrogatepass")
-            case "text":
-                return str(self._buffers.memory(parts[0]), "utf-8", "surrogatepass")
-            case "bytes":
-                return bytes(self._buffers.memory(parts[0]))
-            case "module":
-                return imported(parts[0])
-            case "global":
-                return held(*parts)
-            case _:
-                return kind_of(tag).build(*parts)
+        build = _BUILDS.get(tag)
+        return kind_of(tag).build(*parts) if build is None else build(self, *parts)
+
+    def array(self, number: int) -> Any:
+        """An array of the buffers."""
+        return self._buffers.array(number)
+
+    def memory(self, number: int) -> memoryview:
+        """A piece of memory of the buffers."""
+        return self._buffers.memory(number)
+
+    def known(self, number: int) -> Any:
+        """A journaled object."""
+        return self._resolve(number)
 
     @staticmethod
     def _fill(shell: Any, parts: list[Any]) -> None:
@@ -236,6 +230,20 @@ class PlainReader:
 
 
 _SHELLS: dict[str, Callable[[], Any]] = {"list": list, "dict": dict, "set": set}
+_BUILDS: dict[str, Callable[..., Any]] = {
+    "tuple": lambda _, *parts: parts,
+    "frozenset": lambda _, *parts: frozenset(parts),
+    "ndarray": PlainReader.array,
+    "memory": PlainReader.memory,
+    "known": PlainReader.known,
+    "view": lambda _, *parts: build_view(*parts),
+    "int": lambda _, digits: int(digits, 16),
+    "utf8": lambda _, raw: raw.decode("utf-8", "surrogatepass"),
+    "text": lambda reader, number: str(reader.memory(number), "utf-8", "surrogatepass"),
+    "bytes": lambda reader, number: bytes(reader.memory(number)),
+    "module": lambda _, name: imported(name),
+    "global": lambda _, home, qualname: held(home, qualname),
+}
 
 
 def imported(name: str) -> ModuleType:

@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.core.secrets import looks_secret, looks_secret_field
-from keel_notebook.payload.shapes import type_name
+from keel_notebook.payload.typename import type_name
 
 _LONGEST = 60
 _MOST_ITEMS = 6

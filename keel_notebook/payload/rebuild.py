@@ -18,7 +18,7 @@ from keel_notebook.core.ports import Definition
 from keel_notebook.errors import DefinitionChangedError
 from keel_notebook.payload import registry
 from keel_notebook.payload.buffers import BufferReader
-from keel_notebook.payload.kinds.numpy import build_dtype
+from keel_notebook.payload.kinds.numpy import build_view
 from keel_notebook.payload.plain import imported, kind_of
 
 MAGIC = importlib.util.MAGIC_NUMBER
@@ -69,6 +69,7 @@ class Rebuild:
     ) -> None:
         self.array = buffers.array
         self.memory = buffers.memory
+        self.view = build_view
         self.module = imported
         self.cell = CellType
         self._space = space
@@ -79,14 +80,6 @@ class Rebuild:
     def kind(self, tag: str, *parts: Any) -> Any:
         """A value of a kind."""
         return kind_of(tag).build(*parts)
-
-    def view(self, owner: Any, described: Any, place: tuple[Any, int, Any], writeable: bool) -> Any:
-        """A view of a small array that is stored itself."""
-        shape, offset, strides = place
-        dtype = owner.dtype if described == "O" else build_dtype(described)
-        built = type(owner)(shape, dtype, owner, offset, strides)
-        built.flags.writeable = writeable and owner.flags.writeable
-        return built
 
     def named(self, name: str, fingerprint: str) -> Any:
         """A class or function of the notebook by its name, if it still is what it was (C43, C46).

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keel_notebook.payload.shapes import type_name
+from keel_notebook.payload.typename import type_name
 
 GROUP = "keel_notebook.codecs"
 

@@ -17,8 +17,9 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from keel_notebook.core.ports import Definitions
-from keel_notebook.payload import kinds
+from keel_notebook.payload import kinds, registry
 from keel_notebook.payload.memory import Contents, Memory, text_memory
+from keel_notebook.payload.typename import type_name
 
 _INLINE = 256
 
@@ -55,11 +56,6 @@ def label(tag: str, *parts: str | bytes | int) -> bytes:
     return b" ".join(out)
 
 
-def type_name(cls: type) -> str:
-    """``generator``, ``sqlite3.Connection``: a type as people know it."""
-    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
-
-
 class Shapes:
     """Takes values apart, for one digest. Collects what the parts reach and whether all of them were vouched for."""
 
@@ -82,6 +78,9 @@ class Shapes:
             return Shape(self._content(value))
         if is_entity(cls):
             return self._entities.shape(self, value)
+        codec = registry.find(cls)
+        if codec is not None:
+            return Shape(label("registered", codec.name), (self._dumped(codec, value),))
         kind = kinds.find(cls)
         if kind is not None and (parts := (kind.compare or kind.take)(value)) is not None:
             return Shape(label("kind", kind.tag), parts)
@@ -111,6 +110,12 @@ class Shapes:
         if memory.size <= _INLINE:
             return label("bytes", bytes(memory))
         return label("content", memory.size, self.contents.digest(memory))
+
+    def _dumped(self, codec: registry.Registered, value: Any) -> Any:
+        try:
+            return codec.dump(value)
+        except Exception as error:
+            raise Unknown(value, codec.name) from error
 
     def _reduced(self, value: Any) -> Shape:
         cls = type(value)
@@ -176,7 +181,7 @@ def one_way(cls: type) -> bool:
 
 
 def _is_plain(cls: type, sample: Any) -> bool:
-    if kinds.find(cls) is not None or is_entity(cls) or one_way(cls) or issubclass(cls, enum.Enum):
+    if kinds.find(cls) or registry.find(cls) or is_entity(cls) or one_way(cls) or issubclass(cls, enum.Enum):
         return False
     if cls in copyreg.dispatch_table or cls.__module__.partition(".")[0] in ("typing", "weakref", "functools"):
         return False

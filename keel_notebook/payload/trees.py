@@ -22,13 +22,14 @@ from blake3 import blake3
 from keel_notebook.payload.memory import Memory, text_memory
 from keel_notebook.payload.shapes import Shapes, is_entity
 
-MAX_UNFOLDED = 1 << 22
+MAX_UNFOLDED = 1 << 21
 MAX_DEPTH = 200
 MAX_SETS = 16
 _LAST_RESORT = 1 << 28
 _WATCHED_FROM = 1 << 21
 _CHUNK = 1 << 16
 _FEW = 1 << 9
+_WATCHED_DEPTH = 8
 _TEXT = 1 << 22
 _WIDEST = 64
 
@@ -61,21 +62,21 @@ class TreeWalk:
         self._queue: list[Any] = []
         self._next: list[Iterable[Any]] = []
         self._nodes = 0
+        self._depth = 0
 
     def digest(self, value: Any) -> bytes:
         """The digest of ``value``. Raises NotATree, and Unknown for a value without a shape."""
         level: list[Iterable[Any]] = [(value,)]
-        depth = 0
         while level:
             self._next = []
             for column in level:
                 self._column(column)
             level = self._next
-            depth += 1
-            if depth > MAX_DEPTH:
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
                 raise NotATree
             if not level and self._queue:
-                level, depth = self._described(), 0
+                level, self._depth = self._described(), 0
         return self._state.digest()
 
     def _column(self, column: Iterable[Any]) -> None:
@@ -176,11 +177,11 @@ class TreeWalk:
 
     def _watch(self, containers: Sequence[Any], *, costly: bool = False) -> None:
         """Notice that the same containers are met again and again: 22 lists can unfold to millions."""
-        if self._unfolds is None or (self._nodes < _WATCHED_FROM and not costly):
-            return
+        if self._unfolds is None or (self._nodes < _WATCHED_FROM and self._depth < _WATCHED_DEPTH and not costly):
+            return  # most values are neither that large nor that deep, and watching takes time
         self._containers.update(map(id, containers))
         self._met += len(containers)
-        if self._met > 2 * len(self._containers) + (_FEW if costly else _CHUNK):
+        if self._met > 2 * len(self._containers) + _FEW:
             unfolds, self._unfolds = self._unfolds, None
             if unfolds() > MAX_UNFOLDED:
                 raise NotATree

@@ -33,7 +33,9 @@ class Cells:
 
     def belongs(self, thing):
         if isinstance(thing, types.FunctionType):
-            return thing.__globals__ is self.space and thing.__code__.co_filename in self._trees or thing in self._learnt
+            return (
+                (thing.__globals__ is self.space and thing.__code__.co_filename in self._trees) or thing in self._learnt
+            )
         return getattr(thing, "__module__", None) == "__main__"
 
     def of(self, thing):
@@ -55,7 +57,9 @@ class Cells:
     def _node(self, thing):
         if isinstance(thing, types.FunctionType):
             tree = self._trees.get(thing.__code__.co_filename)
-            nodes = [] if tree is None else [n for n in ast.walk(tree) if _first_line(n) == thing.__code__.co_firstlineno]
+            nodes = (
+                [] if tree is None else [n for n in ast.walk(tree) if _first_line(n) == thing.__code__.co_firstlineno]
+            )
             lambdas = thing.__name__ == "<lambda>"
             nodes = [n for n in nodes if isinstance(n, ast.Lambda) == lambdas]
             return nodes[0] if len(nodes) == 1 else None

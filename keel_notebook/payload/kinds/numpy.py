@@ -77,6 +77,31 @@ def build_array(described: Any, shape: tuple[int, ...], order: str, content: Any
     return np.ndarray(shape, build_dtype(described), buffer=content, order=order)
 
 
+def owner_of(array: Any) -> Any:
+    """The array that an array is a view of, or the array itself."""
+    while type(array.base) is type(array):
+        array = array.base
+    return array
+
+
+def take_view(array: Any, owner: Any) -> tuple[Any, ...] | None:
+    """What makes a view out of its owner, or None where only numpy knows."""
+    described = "O" if array.dtype.hasobject else describe(array.dtype)
+    if described is None or (described == "O" and array.dtype != owner.dtype):
+        return None
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return owner, described, (array.shape, offset, array.strides), array.flags.writeable
+
+
+def build_view(owner: Any, described: Any, place: tuple[Any, int, Any], writeable: bool) -> Any:
+    """The view again."""
+    shape, offset, strides = place
+    dtype = owner.dtype if described == "O" else build_dtype(described)
+    built = _np().ndarray(shape, dtype, owner, offset, strides)
+    built.flags.writeable = writeable and owner.flags.writeable
+    return built
+
+
 def describe(dtype: Any) -> Any:
     """A dtype as text and nested tuples, or None for one that cannot be described so (C56: no pickle of numpy's)."""
     if dtype.metadata or dtype.kind == "T":

@@ -39,7 +39,7 @@ def _indexes(pd: Any) -> Iterator[Kind]:
         ("intervals", pd.IntervalIndex),
         ("periods", pd.PeriodIndex),
     ):
-        yield Kind(f"pandas.{tag}", cls, lambda v: (_plainer(v.array), v.name), _build_index)
+        yield Kind(f"pandas.{tag}", cls, lambda v: (_stored(_plainer(v.array)), v.name), _build_index)
     for tag, cls in (("datetimes", pd.DatetimeIndex), ("timedeltas", pd.TimedeltaIndex)):
         yield Kind(f"pandas.{tag}", cls, lambda v: (v.array, v.freqstr, v.name), _building_timed(cls))
 

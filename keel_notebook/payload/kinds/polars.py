@@ -25,10 +25,14 @@ def _take_series(series: Any) -> tuple[Any, ...] | None:
     if "Object" in str(series.dtype):
         return None  # Python objects have no stream
     starts = range(0, max(len(series), 1), _ROWS)
-    return series.name, tuple(_rows(series.slice(start, _ROWS)) for start in starts)
+    return series.name, len(series), tuple(_rows(series.slice(start, _ROWS)) for start in starts)
 
 
 def _rows(series: Any) -> Memory:
+    if series.null_count() and len(series) % 8:
+        # Whole bytes of validity: the bits after the last value are whatever they are.
+        series = series.extend_constant(None, -len(series) % 8)
+
     def pieces() -> Iterator[memoryview]:
         sink = io.BytesIO()
         # Older forms of text are canonical; views may point to text that was filtered away.
@@ -39,10 +43,10 @@ def _rows(series: Any) -> Memory:
     return Memory(sum(map(len, pieces())), pieces)
 
 
-def _build_series(name: str, streams: tuple[memoryview, ...]) -> Any:
+def _build_series(name: str, length: int, streams: tuple[memoryview, ...]) -> Any:
     pl = _pl()
     parts = [pl.read_ipc_stream(io.BytesIO(stream)).to_series() for stream in streams]
-    return (pl.concat(parts) if len(parts) > 1 else parts[0]).alias(name)
+    return (pl.concat(parts) if len(parts) > 1 else parts[0]).head(length).alias(name)
 
 
 def _build_frame(columns: tuple[Any, ...]) -> Any:

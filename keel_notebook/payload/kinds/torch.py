@@ -1,6 +1,7 @@
 """Kinds of torch: dense tensors in main memory, as numpy arrays over the same memory.
 
-Tensors that share memory (tied weights, views) share it again, because the arrays do. Everything else (other
+Tensors that share memory (tied weights, views) share it again, because the arrays do. A tensor in the middle of a
+computation comes back as its value, without the way it was computed, as with ``torch.save``. Everything else (other
 devices, sparse and quantised tensors) is left to torch's own pickling.
 """
 
@@ -26,13 +27,13 @@ def kinds() -> Iterator[Kind]:
 def _take(tensor: Any) -> tuple[Any, ...] | None:
     torch = _torch()
     dense = tensor.layout is torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
-    if not dense or tensor.is_conj() or tensor.is_neg() or tensor.grad_fn is not None or tensor.__dict__:
+    if not dense or tensor.is_conj() or tensor.is_neg() or tensor.__dict__:
         return None
     dtype = str(tensor.dtype).removeprefix("torch.")
     detached = tensor.detach()
     if dtype in _AS_INTEGERS:
         detached = detached.view(getattr(torch, _AS_INTEGERS[dtype]))
-    return dtype, detached.numpy(), tensor.requires_grad, tensor.grad
+    return dtype, detached.numpy(), tensor.requires_grad, tensor.grad if tensor.is_leaf else None
 
 
 def _build(dtype: str, array: Any, requires_grad: bool, grad: Any) -> Any:
