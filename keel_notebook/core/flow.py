@@ -195,10 +195,11 @@ class Flow(Expressions):
         return self._loop(node, state, entered=forever, ends=not forever)
 
     def _loop(self, node: Loop, state: State, *, entered: bool, ends: bool) -> State | None:
-        leaves = any(isinstance(part, ast.Break | ast.Continue) for part in ast.walk(node))
+        kinds = set(map(type, ast.walk(node)))
+        leaves = not kinds.isdisjoint({ast.Break, ast.Continue})
         self.fragile += leaves
         # A function that the body defines may run in a later turn before the body defines it again.
-        turns = 2 if any(isinstance(part, (*FUNCTIONS, ast.ClassDef)) for part in ast.walk(node)) else 1
+        turns = 1 if kinds.isdisjoint({*FUNCTIONS, ast.ClassDef}) else 2
         block, self.block_id = self.block_id, self.shared.new_block()
         for _ in range(turns):
             self._leaving.append(([], []))
