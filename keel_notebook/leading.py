@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -22,6 +22,8 @@ from keel_notebook.core.ids import default_flow, text_digest
 from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, Write, entry_id
 from keel_notebook.core.options import StepOptions, parse_options, refuse_later
 from keel_notebook.core.reads import CellNames, analyse
+from keel_notebook.core.restore import SUSPECTS
+from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.runner import Outcome, StepNow
 from keel_notebook.engine.stepper import Body, Look, StepCell, Swap
 from keel_notebook.errors import (
@@ -204,7 +206,8 @@ class Leader:
         analysis = self._analysis(cell)
         self.last = cell
         names = analysis.names
-        self.ledger.bound(names.stores | names.maybe_stores | names.deletes, f"cell {cell.execution_count}")
+        bound = names.stores | names.maybe_stores
+        self.ledger.bound(bound | names.deletes, f"cell {cell.execution_count}")
         journal = self.attached.journal
         seq = journal.next_seq()
         entry = Entry(
@@ -220,8 +223,9 @@ class Leader:
             code=analysis.code,
             source=self.attached.kept_source(cell.raw),
             inputs=tuple(Input(name, None) for name in sorted(names.reads)),
-            writes=tuple(Write(name, None, "", 0) for name in sorted(names.stores | names.maybe_stores)),
+            writes=tuple(Write(name, None, "", 0) for name in sorted(bound)),
             deleted=tuple(sorted(names.deletes)),
+            ambient={SUSPECTS: changed} if (changed := self._changed(names.mutation_suspects - bound)) else {},
             started_at=at,
             ended_at=at,
         )
@@ -230,12 +234,23 @@ class Leader:
         except KeelError:
             self._tell_degraded()
 
+    def _changed(self, suspects: frozenset[str]) -> list[str]:
+        """Of the names that a plain cell may have changed in place: those made by steps that are not as they were."""
+        made = suspects & self.ledger.digests.keys()
+        return sorted(name for name in made if not self.attached.holds(name, self.ledger.digests[name]))
+
     # ---- what a person asks for --------------------------------------------------------------------------
 
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
         step = StepNow(flow=self.attached.flow.id, name=name, source="", code=None, inputs={}, cell=None)
         self.attached.stepper.retire(step, key)
+
+    def restore(self, names: Sequence[str] = ()) -> RestoreReport:
+        """Put names back without running a cell. Raises UntrustedError (E050)."""
+        attached = self.attached
+        restorer = Restorer(runner=attached.runner, ledger=self.ledger, shell=self._kernel.shell)
+        return restorer.restore(attached.journal.records(attached.flow.id), names)
 
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it.

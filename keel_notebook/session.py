@@ -13,6 +13,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +25,7 @@ from keel_notebook.errors import InternalError, KeelError
 if TYPE_CHECKING:
     from keel_notebook.core.model import Entry
     from keel_notebook.engine.ledger import Ledger
+    from keel_notebook.engine.restore import RestoreReport
     from keel_notebook.leading import Leader
     from keel_notebook.wiring import Attached
 
@@ -150,6 +152,10 @@ class Session:
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
         self.leader().retire(name, key)
+
+    def restore(self, names: Sequence[str] = ()) -> RestoreReport:
+        """Put back what the newest run had, or the named names, without running a cell (`%keel restore`)."""
+        return self.leader().restore(names)
 
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it."""

@@ -17,7 +17,7 @@ from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
 from keel_notebook.core.cellcode import parse_cell
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.decide import ABSENT, same
 from keel_notebook.core.model import Digest, FileSeen, Input
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
@@ -45,6 +45,8 @@ class Attached:
     journal: Journal
     runner: Runner
     stepper: Stepper
+    holds: Callable[[str, Digest | None], bool]
+    """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
 
     def with_first_step(self, code: Digest | None) -> tuple[Attached, bool]:
         """The same, with its flow settled by the first step that runs in it, and whether it was renamed (C90).
@@ -130,6 +132,10 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     def files_seen(seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
         return files.inputs(seen.files) + tuple(files.seen(path, "makes") for path in makes)
 
+    def holds(name: str, digest: Digest | None) -> bool:
+        there = name in namespace and is_small_data(namespace[name])
+        return there and same(digest, digester.digest(namespace[name]).digest)
+
     runner = Runner(
         Parts(
             journal=journal,
@@ -160,7 +166,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         monotonic=clock.monotonic,
     )
     stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, records=journal.records)
-    return Attached(folder, flow, notebook, journal, runner, stepper)
+    return Attached(folder, flow, notebook, journal, runner, stepper, holds)
 
 
 def kind_of(value: Any) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import StepDone
-from keel_notebook.core.model import Entry, NotStored
+from keel_notebook.core.model import Digest, Entry, NotStored
 from keel_notebook.engine.leftovers import Leftovers
 
 PAUSE_S = 0.5
@@ -26,6 +26,8 @@ class Ledger:
     producers: dict[str, str] = field(default_factory=dict)
     resources: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Names made by an ``--always`` step: the step and its code."""
+    digests: dict[str, Digest | None] = field(default_factory=dict)
+    """What the names that steps made held when their step ended."""
     leftovers: Leftovers = field(default_factory=Leftovers)
     as_is: set[str] = field(default_factory=set)
     """Steps that a person wants executed on the values as they are (`%keel rerun NAME --as-is`)."""
@@ -72,6 +74,8 @@ class Ledger:
         """A plain cell may have bound these names."""
         names = frozenset(names)
         self.leftovers.bound(names)
+        for name in names:
+            self.digests.pop(name, None)
         self.made(names, producer)
 
     def ran(self, entry: Entry) -> None:
@@ -79,6 +83,7 @@ class Ledger:
         read = {item.name: item.digest for item in entry.inputs}
         wrote = {item.name: item.digest for item in entry.writes} | {item.name: None for item in entry.not_stored}
         self.leftovers.bound(entry.deleted)
+        self.digests.update(wrote)
         self.leftovers.recorded(entry.step, read=read, wrote=wrote)
         self.made(wrote, f"step {entry.step}")
 

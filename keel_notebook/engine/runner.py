@@ -312,6 +312,15 @@ class Runner:
             messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
         return Prepared(entry, values, messages, entry.not_stored)
 
+    def restore(self, entry: Entry, names: frozenset[str]) -> Sequence[str]:
+        """Bind some names of a record, without its outputs; what could not be put back, in words.
+
+        Raises as ``prepare`` does, before anything is bound.
+        """
+        prepared = self.prepare(replace(entry, outputs=None))
+        self._parts.namespace.update({name: prepared.values.names[name] for name in sorted(names)})
+        return self._parts.ambient.apply(entry.ambient)
+
     def _resolve(self, known: Known) -> Any:
         return self._parts.namespace[known.name]
 

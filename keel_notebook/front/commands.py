@@ -22,7 +22,6 @@ from keel_notebook.wiring import notebook_path
 LATER: Mapping[str, str] = {
     "auto": "auto mode",
     "diff": "side-by-side divergence",
-    "restore": "restoring without running",
     "undo": "undo",
     "lanes": "lanes",
     "use": "lanes",
@@ -149,6 +148,12 @@ def _adopted(name: str, entry: Entry) -> str:
     return f"recorded as {name}: {held}{tail}. Put `%%keel_step {name}` on top of that cell"
 
 
+def _restore(session: Session, words: list[str]) -> Any:
+    if "--run" in words:
+        raise NotYetError(what="%keel restore --run", topic="continuing after a death")
+    return session.restore(words)
+
+
 def _on(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel on")
     session.on = True
@@ -218,6 +223,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "accept": Command(_accept, "%keel accept NAME", "the recorded value is right for the current code and inputs"),
     "adopt": Command(_adopt, "%keel adopt NAME", "record what the last executed cell left, without executing it"),
+    "restore": Command(_restore, "%keel restore [NAME …]", "bring variables back without running any cell"),
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),

@@ -1,0 +1,143 @@
+"""What a notebook's names held when its newest run ended, and where each value is (DESIGN 5, Restore).
+
+Pure. The entries of a flow are walked in the order written: a step binds what its record holds, a replay binds it
+again, a plain cell takes its names out of the record's hands. What remains is what can come back without running a
+cell; everything else is named with the cell to run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from keel_notebook.core.done import DECISION, REPLAYED
+from keel_notebook.core.lifecycle import RECORDS
+from keel_notebook.core.model import Entry, EntryId, Kind, Status
+from keel_notebook.core.redact import HIDDEN
+
+SUSPECTS = "suspects"
+"""The ``ambient`` key under which a plain cell's entry keeps names that it may have changed in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A name that cannot be put back, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """Where the values of the newest run are."""
+
+    held: Mapping[str, Entry] = field(default_factory=dict)
+    """Names whose last cell was recorded, with the entry that holds the value."""
+    order: tuple[Entry, ...] = ()
+    """Those entries, in the order in which they were bound."""
+    definitions: tuple[tuple[str, str], ...] = ()
+    """(cell, source) of imports, functions and classes of plain cells, in order: statements of these kinds only."""
+    lost: tuple[Lost, ...] = ()
+
+
+def holdings(entries: Sequence[Entry]) -> Holdings:
+    """What can be put back of a flow's newest run (a dead run inherits what it had not reached)."""
+    by_id = {entry.entry: entry for entry in entries}
+    held: dict[str, Entry] = {}
+    plain: dict[str, Entry] = {}
+    touched: dict[str, Entry] = {}
+    for entry in entries:
+        record = _record(entry, by_id)
+        if record is not None:
+            _bind(record, held, plain, touched)
+        elif entry.kind is Kind.PLAIN and entry.status is Status.OK:
+            _plain(entry, held, plain, touched)
+    order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
+    return Holdings(held, tuple(order), tuple(_definitions(plain)), tuple(_lost(held, plain, touched)))
+
+
+def _record(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
+    if entry.kind in RECORDS and entry.status is Status.OK:
+        return entry
+    if entry.kind is Kind.MARKER and entry.key == DECISION and entry.ambient.get("decision") == REPLAYED:
+        return by_id.get(entry.ambient.get("entry", ""))
+    return None
+
+
+def _bind(record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry]) -> None:
+    wrote, lost = {item.name for item in record.writes}, {item.name for item in record.not_stored}
+    for name in wrote | lost | set(record.deleted):
+        for place in (held, plain, touched):
+            place.pop(name, None)
+    held |= dict.fromkeys(wrote, record)
+    touched |= dict.fromkeys(lost, record)
+
+
+def _plain(entry: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry]) -> None:
+    for item in entry.writes:
+        held.pop(item.name, None)
+        touched.pop(item.name, None)
+        plain[item.name] = entry
+    for name in entry.ambient.get(SUSPECTS, ()):
+        if held.pop(name, None) is not None:
+            touched[name] = entry
+    for name in entry.deleted:
+        for place in (held, plain, touched):
+            place.pop(name, None)
+
+
+def _lost(held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mapping[str, Entry]) -> Iterator[Lost]:
+    for name, entry in sorted({**plain, **touched}.items()):
+        if name in held:
+            continue
+        if entry.kind is Kind.PLAIN:
+            if name not in {defined for _, source in _definitions({name: entry}) for defined in _names(source)}:
+                yield Lost(name, f"run cell {entry.occurrence}")
+        else:
+            reason = next((i.reason for i in entry.not_stored if i.name == name), "")
+            yield Lost(name, f"run step {entry.step}: {reason}")
+
+
+def _definitions(plain: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+    cells = sorted({e.entry: e for e in plain.values()}.values(), key=lambda e: (e.run, e.seq))
+    for entry in cells:
+        for source in definitions_in(entry.source):
+            if any(name in plain and plain[name] is entry for name in _names(source)) or _names(source) == ("*",):
+                yield f"cell {entry.occurrence}", source
+
+
+def definitions_in(source: str) -> list[str]:
+    """The import, function and class statements at the top level of a cell's text, each as text.
+
+    None where the cell does not parse as Python, and none of those whose text was not kept whole.
+    """
+    try:
+        tree = ast.parse(_python_lines(source))
+    except SyntaxError:
+        return []
+    wanted = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = (ast.unparse(node) for node in tree.body if isinstance(node, wanted))
+    return [text for text in found if HIDDEN not in text]
+
+
+def _python_lines(source: str) -> str:
+    lines = source.splitlines()
+    return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)
+
+
+def _names(source: str) -> tuple[str, ...]:
+    node = ast.parse(source).body[0]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return tuple((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    return (node.name,)
+
+
+def asked_for(holding: Holdings, names: Iterable[str], namespace: Iterable[str]) -> tuple[str, ...]:
+    """The held names to put back: those asked for by name, else every one that the notebook does not have now."""
+    wanted = tuple(names)
+    if wanted:
+        return tuple(name for name in wanted if name in holding.held)
+    there = set(namespace)
+    return tuple(name for name in holding.held if name not in there)

@@ -1,0 +1,67 @@
+"""`%keel restore`: everything the newest run had, without executing a cell. Real kernels, real SIGKILL."""
+
+import pytest
+
+pytestmark = pytest.mark.kernel
+
+CELLS = """
+import numpy as np
+class P:
+    def __init__(self, x): self.x = x
+def helper(v): return v + 1
+n = 3
+# ---
+%%keel_step load
+hit("load"); big = np.arange(300_000.0); p = P(5)
+# ---
+%%keel_step grow
+hit("grow"); big += 1; rows = [helper(n)]
+# ---
+view = big[:2]
+"""
+
+
+def test_after_a_kill_the_session_is_back_without_a_run_all(notebook):
+    book = notebook(CELLS)
+    book.run_all()
+    book.kill()
+    book.start()
+    book.execute("%load_ext keel_notebook")
+    shown = book.execute("%keel restore")
+    assert shown.status == "ok", shown.error
+    assert "restored without running a cell: big, p, rows" in shown.text
+    assert "not restored: n (run cell 3)" in shown.text
+    assert "not restored: view (run cell 6)" in shown.text
+    assert (
+        book.execute("print(big[0], isinstance(p, P), p.x, rows, np.pi > 3, helper(1))").text
+        == "1.0 True 5 [4] True 2\n"
+    )
+    assert book.hits == "load grow"
+
+
+def test_an_in_place_step_after_a_restore_is_already_applied(notebook):
+    book = notebook(CELLS)
+    book.run_all()
+    book.kill()
+    book.start()
+    for at in range(2):
+        book._run(at)
+    book.execute("%keel restore")
+    book.run(0)
+    book.run(2)
+    assert book.execute("print(big[0])").text == "1.0\n"
+    assert book.hits == "load grow"
+
+
+def test_what_a_person_changed_since_is_left_alone_unless_asked_for(notebook):
+    book = notebook("""
+%%keel_step a
+x = 1; y = 2
+""")
+    book.run_all()
+    book.execute("x = 99; del y")
+    book.execute("%keel restore")
+    assert book.execute("print(x, y)").status == "error", "the plain cell deleted it last"
+    book.execute("%keel restore y")
+    shown = book.execute("%keel restore nothing")
+    assert "nothing is recorded under this name" in shown.text
