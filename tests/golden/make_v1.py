@@ -40,7 +40,7 @@ class Ticking:
 
 
 def kernel(folder: Path, clock: Ticking) -> DiskJournal:
-    return open_journal(folder, clock=clock, seal=KeySeal(KEY), notebook="/work/a.ipynb", cwd="/work", rest_s=None)
+    return open_journal(folder, clock=clock, seal=KeySeal(KEY), notebook="/n/a.ipynb", cwd="/n", rest_s=None)
 
 
 def first_life(journal: DiskJournal, flow: FlowSeen) -> None:
@@ -110,7 +110,7 @@ def write(target: Path, folder: Path, expected: dict[str, object]) -> None:
             for row in con.execute(f"SELECT {', '.join(map(literal, columns))} FROM {table}").fetchall():
                 lines.append(f"INSERT INTO {table} VALUES ({', '.join(row)});")
     text = "\n".join(line if line.endswith(";") else line + ";" for line in lines)
-    (target / "journal.sql").write_text(text.replace(str(folder.parent), "/work") + "\n")
+    (target / "journal.sql").write_text(text.replace(str(folder.parent), "/n") + "\n")
 
 
 def literal(column: str) -> str:

@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Payload, Status, entry_id
 from keel_notebook.journal.disk import DiskJournal, open_journal
+from keel_notebook.journal.folder import Folder
 
 FLOW = FlowId("flow-a")
 OTHER = FlowId("flow-b")
@@ -132,6 +135,28 @@ def wait_for(fact: Callable[[], Any], *, within_s: float = 20.0, what: str = "")
             return found
         assert time.monotonic() < deadline, f"never came: {what or fact}"
         time.sleep(0.01)
+
+
+def ingested(folder: Path) -> None:
+    """Everything recorded is in the record file, put there by a process of its own."""
+
+    def run() -> None:
+        from keel_notebook.journal import ingest
+
+        ingest.ingest(Folder(folder), wait_s=20)
+
+    assert forked(run) == 0
+
+
+def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    """As anybody would read the record file."""
+    with duckdb.connect(str(folder / "journal.duckdb"), read_only=True) as con:
+        return con.execute(sql).fetchall()
+
+
+def in_the_record_file(folder: Path) -> set[str]:
+    """The ids of all entries that anybody finds in the record file."""
+    return {ident for (ident,) in rows(folder, "SELECT entry FROM entries")}
 
 
 def script(text: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -14,29 +14,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
-from keel_notebook.core.model import Entry
-from keel_notebook.core.ports import RunEnd
 from keel_notebook.errors import DiskFullError, JournalUnreachableError
-from keel_notebook.journal import ingest, spawn, troubles
-from keel_notebook.journal.folder import Folder
+from keel_notebook.journal import spawn, troubles
 from keel_notebook.journal.reader import read_journal
-from tests.journal.journals import FLOW, KeySeal, drop, entry, forked, opened, script, with_object
-
-
-def ingested(folder: Path) -> None:
-    assert forked(lambda: ingest.ingest(Folder(folder), wait_s=20)) == 0
+from tests.journal.journals import (
+    FLOW,
+    KeySeal,
+    drop,
+    entry,
+    in_the_record_file,
+    ingested,
+    opened,
+    script,
+    with_object,
+)
 
 
 def steps(journal: Any) -> list[str]:
     return [one.step for one in journal.records(FLOW).entries]
-
-
-def in_the_record_file(folder: Path) -> set[str]:
-    with duckdb.connect(str(folder / "journal.duckdb"), read_only=True) as con:
-        return {ident for (ident,) in con.execute("SELECT entry FROM entries").fetchall()}
 
 
 @pytest.fixture
@@ -260,244 +257,6 @@ def test_a_segment_that_somebody_changed_under_a_live_kernel_is_set_aside(tmp_pa
     assert (folder / "damaged" / "1-1.seg").exists()
     ingested(folder)
     assert len(in_the_record_file(folder)) == 2
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Entry]]:
-    """A journal whose record file holds several blocks, with one more entry in the inbox."""
-    folder = tmp_path_factory.mktemp("recorded") / ".keel"
-    journal = opened(folder)
-    for n in range(300):
-        journal.append(entry(journal, f"s{n}", source=os.urandom(1500).hex()))
-    ingested(folder)
-    journal.append(entry(journal, "waiting"))
-    expected = list(journal.records(FLOW).entries)
-    drop(journal)
-    return folder, expected
-
-
-def flipped(path: Path, at: float) -> None:
-    raw = bytearray(path.read_bytes())
-    raw[int(len(raw) * at)] ^= 0x10
-    path.write_bytes(bytes(raw))
-
-
-def another_database(path: Path) -> None:
-    path.unlink()
-    with duckdb.connect(str(path)) as con:
-        con.execute("CREATE TABLE t (a INTEGER)")
-
-
-DAMAGES = {
-    "cut in half": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "cut to nothing": lambda path: os.truncate(path, 0),
-    "garbage": lambda path: path.write_bytes(os.urandom(path.stat().st_size)),
-    "another database": lambda path: (
-        path.unlink(),
-        duckdb.connect(str(path)).execute("CREATE TABLE t (a INT)").close(),
-    ),
-    "gone": lambda path: path.unlink(),
-    "head flipped": lambda path: flipped(path, 0.0001),
-    "block flipped": lambda path: flipped(path, 0.4),
-    "tail flipped": lambda path: flipped(path, 0.9),
-}
-
-
-@pytest.mark.parametrize("damage", list(DAMAGES))
-def test_c82_a_damaged_record_file_is_set_aside_and_rebuilt(
-    recorded: tuple[Path, list[Entry]], tmp_path: Path, damage: str
-) -> None:
-    origin, expected = recorded
-    folder = tmp_path / ".keel"
-    shutil.copytree(origin, folder)
-    DAMAGES[damage](folder / "journal.duckdb")
-    spawn.ingest_now(folder)
-    later = opened(folder)
-    assert list(later.records(FLOW).entries) == expected
-    found = spawn.query(folder, "SELECT entry, step, source FROM entries ORDER BY stamp")[1]
-    assert found == [(one.entry, one.step, one.source) for one in expected]
-    drop(later)
-
-
-def test_c82_a_damaged_block_is_found_when_a_query_reads_it_and_everything_is_there_again(
-    recorded: tuple[Path, list[Entry]], tmp_path: Path
-) -> None:
-    origin, expected = recorded
-    rest = tmp_path / "rest" / ".keel"
-    shutil.copytree(origin, rest)
-    spawn.ingest_now(rest)
-    found_damage = 0
-    for number in range(4):
-        folder = tmp_path / str(number) / ".keel"
-        shutil.copytree(rest, folder)
-        flipped(folder / "journal.duckdb", 0.2 + number * 0.2)
-        _, found = spawn.query(folder, "SELECT count(*), max(source), max(body) FROM entries")
-        assert found[0][:2] == (len(expected), max(one.source for one in expected))
-        found_damage += bool(troubles(folder))
-    assert found_damage
-
-
-def test_c82_without_heads_a_damaged_record_file_gives_what_can_be_read_and_names_the_loss(
-    recorded: tuple[Path, list[Entry]], tmp_path: Path
-) -> None:
-    origin, expected = recorded
-    folder = tmp_path / ".keel"
-    shutil.copytree(origin, folder)
-    (folder / "heads" / FLOW).unlink()
-    os.truncate(folder / "journal.duckdb", 5000)
-    spawn.ingest_now(folder)
-    later = opened(folder)
-    found = list(later.records(FLOW).entries)
-    assert found == [one for one in expected if one in found]
-    assert found[-1].step == "waiting"
-    told = "\n".join(troubles(folder))
-    assert f"{len(expected) - len(found)} old entries are lost" in told
-    assert (folder / "damaged" / "journal-1.duckdb").exists()
-    drop(later)
-
-
-def test_c82_a_kill_with_a_damaged_log_beside_the_record_file_is_no_crash_loop(tmp_path: Path) -> None:
-    folder = tmp_path / ".keel"
-    journal = opened(folder)
-    for n in range(20):
-        journal.append(entry(journal, f"s{n}"))
-    drop(journal)
-
-    def dies_with_a_log() -> None:
-        real = duckdb.connect
-
-        class Dying:
-            def __init__(self, con: Any) -> None:
-                self.con = con
-
-            def execute(self, sql: str, *rest: Any) -> Any:
-                if sql == "CHECKPOINT" and os.path.getsize(folder / "journal.duckdb.wal") > 5000:
-                    os.kill(os.getpid(), 9)
-                return self.con.execute(sql, *rest)
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(self.con, name)
-
-        duckdb.connect = lambda *a, **k: Dying(real(*a, **k))  # type: ignore[assignment]
-        ingest.ingest(Folder(folder), wait_s=5)
-
-    assert forked(dies_with_a_log) == 9
-    log = folder / "journal.duckdb.wal"
-    whole = log.read_bytes()
-    for number, at in enumerate((0.05, 0.3, 0.5, 0.7, 0.95)):
-        for change in ("flip", "cut"):
-            copy = tmp_path / f"{number}{change}" / ".keel"
-            shutil.copytree(folder, copy)
-            raw = bytearray(whole)
-            raw[int(len(raw) * at)] ^= 0x20
-            (copy / "journal.duckdb.wal").write_bytes(raw if change == "flip" else whole[: int(len(whole) * at)])
-            ingested(copy)
-            assert len(in_the_record_file(copy)) == 20
-            assert len(opened(copy).records(FLOW).entries) == 20
-
-
-SHIM = """
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-static int on_the_drive(int fd) {
-    char link[64], path[4096] = {0};
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/network drive/");
-}
-int flock(int fd, int how) {
-    if (on_the_drive(fd)) { errno = EOPNOTSUPP; return -1; }
-    int (*real)(int, int) = dlsym(RTLD_NEXT, "flock");
-    return real(fd, how);
-}
-static int lock_refused(int fd, int cmd, void *arg, const char *name) {
-    if ((cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK) && on_the_drive(fd)) {
-        errno = EOPNOTSUPP;
-        return -1;
-    }
-    int (*real)(int, int, ...) = dlsym(RTLD_NEXT, name);
-    return real(fd, cmd, arg);
-}
-int fcntl(int fd, int cmd, ...) { va_list v; va_start(v, cmd); void *a = va_arg(v, void *); va_end(v);
-    return lock_refused(fd, cmd, a, "fcntl"); }
-int fcntl64(int fd, int cmd, ...) { va_list v; va_start(v, cmd); void *a = va_arg(v, void *); va_end(v);
-    return lock_refused(fd, cmd, a, "fcntl64"); }
-"""
-
-PATCHED = """
-import duckdb
-real = duckdb.connect
-def connect(path=':memory:', *rest, **how):
-    if '/network drive/' in str(path):
-        raise duckdb.IOException(f'IO Error: Could not set lock on file "{path}": Operation not supported')
-    return real(path, *rest, **how)
-duckdb.connect = connect
-"""
-
-
-@pytest.fixture
-def without_locks(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process whose drives have no locks: a real one where there is a compiler."""
-    if shutil.which("cc"):
-        (tmp_path / "shim.c").write_text(SHIM)
-        library = tmp_path / "shim.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "shim.c", "-ldl"], check=True)
-        return {"LD_PRELOAD": str(library)}
-    (tmp_path / "patched").mkdir()
-    (tmp_path / "patched" / "sitecustomize.py").write_text(PATCHED)
-    root = Path(__file__).parents[2]
-    return {"PYTHONPATH": f"{tmp_path / 'patched'}{os.pathsep}{root}"}
-
-
-def test_c84_on_a_drive_without_locks_everything_works_and_no_lock_error_is_seen(
-    tmp_path: Path, without_locks: dict[str, str]
-) -> None:
-    folder = tmp_path / "network drive" / ".keel"
-    for take in range(2):
-        done = script(
-            """
-            from keel_notebook.journal import spawn, troubles
-            journal = opened(folder)
-            journal.append(with_object(journal, b'x' * 50_000, step=sys.argv[2]), synced=True)
-            spawn.ingest_now(folder)
-            print(spawn.query(folder, 'SELECT step FROM steps ORDER BY stamp')[1], troubles(folder))
-            assert journal.records('flow-a').runs[journal.run].end == 'open'
-            """,
-            folder,
-            f"take {take}",
-            env=without_locks,
-        )
-        assert done.stderr == ""
-        assert done.stdout == str([(f"take {n}",) for n in range(take + 1)]) + " []\n"
-    assert not (folder / "journal.duckdb.wal").exists()
-    assert not [name for name in os.listdir(folder) if name.endswith((".tmp", ".held"))]
-    assert (folder / "journal.duckdb").stat().st_mode & 0o777 == 0o600
-    records = read_journal(folder, seal=KeySeal()).records(FLOW)
-    assert {seen.end for seen in records.runs.values()} == {RunEnd.CLEAN}
-
-
-@pytest.mark.parametrize(
-    ("place", "service"),
-    [
-        ("Dropbox/work", "Dropbox"),
-        ("OneDrive - Firm/x", "OneDrive"),
-        ("My Drive/x", "Google Drive"),
-        ("Library/Mobile Documents/x", "iCloud"),
-        ("Library/CloudStorage/Box-me/x", "a cloud service"),
-        ("dropbox-clone-project", "Dropbox"),
-        ("plain/onedrives", None),
-    ],
-)
-def test_a_folder_that_a_cloud_service_synchronises_is_noticed(tmp_path: Path, place: str, service: str | None) -> None:
-    folder = tmp_path / place / ".keel"
-    opened(folder)
-    assert [service in one for one in troubles(folder) if service] == ([True] if service else [])
-    assert bool(troubles(folder)) == bool(service)
 
 
 def test_an_ingest_that_goes_wrong_leaves_a_note_and_the_next_one_takes_it_away(tmp_path: Path) -> None:

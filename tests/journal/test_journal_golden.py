@@ -47,7 +47,7 @@ def test_a_golden_journal_lists_everything_and_its_seals_hold(golden: tuple[Path
     assert as_json(records.entries) == expected["entries"]
     assert records.untrusted == frozenset()
     assert {run: seen.end for run, seen in records.runs.items()} == {1: RunEnd.CLEAN, 2: RunEnd.VANISHED}
-    assert records.runs[1].start.notebook == "/work/a.ipynb"
+    assert records.runs[1].start.notebook == "/n/a.ipynb"
     assert {flow.id for flow in reader.flows()} == {expected["flow"], "default"}
     assert len(reader.history(expected["flow"], "fit")) == 5
     payload = next(one.payload for one in records.entries if one.step == "load")

@@ -14,7 +14,7 @@ import pytest
 
 from keel_notebook.core.model import Status
 from keel_notebook.core.ports import RunEnd, RunStart
-from keel_notebook.journal import ingest, liveness, troubles
+from keel_notebook.journal import liveness, troubles
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.liveness import Life
 from keel_notebook.journal.reader import read_journal
@@ -26,15 +26,11 @@ from tests.journal.journals import (
     drained,
     drop,
     entry,
-    forked,
+    ingested,
     killed_child,
     opened,
     with_object,
 )
-
-
-def ingested(folder: Path) -> None:
-    assert forked(lambda: ingest.ingest(Folder(folder), wait_s=20)) == 0
 
 
 def steps(journal: Any) -> list[str]:
