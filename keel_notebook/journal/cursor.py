@@ -92,6 +92,10 @@ class Cursor:
             os.close(self._fd)
             self._fd = None
 
+    def size(self) -> int:
+        """Bytes in the segment now."""
+        return 0 if self._fd is None else os.fstat(self._fd).st_size
+
     def deleted(self) -> bool:
         """Whether the segment lost its name: it was ingested to its end, or a person deleted it."""
         return self._fd is not None and os.fstat(self._fd).st_nlink == 0

@@ -138,6 +138,7 @@ class DiskJournal:
             self._writer.ground()
         except StartedOverError:
             self._begin_anew()
+        self._objects.run = self._writer.run
         try:
             digest = self._objects.put(parts)
         except OSError as error:

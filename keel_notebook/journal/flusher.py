@@ -5,12 +5,14 @@ It never touches the notebook's objects and never opens DuckDB, so it can be lef
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess  # only the type of the child that spawn started
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from keel_notebook.core.ports import Clock
@@ -47,7 +49,7 @@ class Flusher:
         self._clock = clock
         self._folder = folder
         self._rest_s = rest_s
-        self._wake = threading.Event()
+        self._wake: SimpleQueue[None] = SimpleQueue()  # may be put to from inside itself: signals, finalizers
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._touched = False
@@ -63,19 +65,23 @@ class Flusher:
         """Something was written."""
         if not self._touched:
             self._touched = True
-            self._wake.set()
-            if self._thread is None and not self._stopping:
+            self._wake.put(None)
+            if not self._started() and not self._stopping:
                 self._thread = threading.Thread(target=self._loop, name="keel-flush", daemon=True)
                 self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
         """End the thread; whether it ended in time. It may be inside one slow sync."""
         self._stopping = True
-        self._wake.set()
-        if self._thread is None or self._thread is threading.current_thread():
+        self._wake.put(None)
+        if self._thread is None or not self._started() or self._thread is threading.current_thread():
             return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    def _started(self) -> bool:
+        # An interrupt may have come between making the thread and starting it.
+        return self._thread is not None and self._thread.ident is not None
 
     def last_ingest(self, *, wanted: bool) -> None:
         """After ``stop``: start the ingest that outlives the kernel, if one is wanted or was still due."""
@@ -95,8 +101,8 @@ class Flusher:
     def _loop(self) -> None:
         try:
             while not self._stopping:
-                self._wake.wait(self._pause())
-                self._wake.clear()
+                with contextlib.suppress(Empty):
+                    self._wake.get(timeout=self._pause())
                 if not self._stopping:
                     self._once()
         except Exception as error:  # noqa: BLE001 - a thread that ended silently would look like one with nothing to do

@@ -26,7 +26,7 @@ _MAGIC: Final = b"\xf7KF"
 _HEADER: Final = struct.Struct("<3sBIQQ8s16s")
 _CHECK: Final = struct.Struct("<I")
 _FIXED: Final = _HEADER.size + _CHECK.size
-_MAX_BODY: Final = 1 << 30
+MAX_BODY: Final = 1 << 30
 
 
 class Mark(IntEnum):
@@ -114,7 +114,7 @@ def encode(  # noqa: PLR0913 - one argument for each field of the header
     mark: Mark, body: bytes, *, fence: int, stamp: int, chain: bytes, mac: bytes, seed: int
 ) -> bytes:
     """One frame as bytes. Raises ValueError where the body is larger than 1 GB."""
-    if len(body) > _MAX_BODY:
+    if len(body) > MAX_BODY:
         raise ValueError(f"a frame of {len(body)} bytes")
     header = _HEADER.pack(_MAGIC, mark, len(body), fence, stamp, chain, mac)
     return header + _CHECK.pack(zlib.crc32(body, zlib.crc32(header, seed))) + body

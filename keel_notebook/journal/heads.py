@@ -6,6 +6,7 @@ not there: ``Unreadable`` never means "nothing was recorded".
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import blake3
 
 from keel_notebook.core.model import Digest, FlowId
 from keel_notebook.core.ports import RunSeen
+from keel_notebook.errors import JournalUnreachableError
 from keel_notebook.journal import wire
 from keel_notebook.journal.cursor import Resume
 from keel_notebook.journal.wholefiles import read_whole
@@ -80,8 +82,11 @@ def encode_head(head: Head) -> bytes:
 
 
 def read_head(path: str, flow: FlowId | None = None) -> Head:
-    """The head at ``path``, of ``flow`` if that is given. Raises Unreadable; OSError, also where there is none."""
-    raw = _opened(read_whole(path), HEAD_SCHEMA)
+    """The head at ``path``, of ``flow`` if that is given.
+
+    Raises Unreadable, JournalUnreachableError (a newer version's), OSError (also where there is none).
+    """
+    raw = _opened(path, HEAD_SCHEMA)
     try:
         if flow not in {None, raw["flow"]}:
             raise Unreadable(f"the head of {raw['flow']}")
@@ -113,8 +118,8 @@ def encode_index(index: Index) -> bytes:
 
 
 def read_index(path: str) -> Index:
-    """The index at ``path``. Raises Unreadable; OSError, FileNotFoundError where there is none."""
-    raw = _opened(read_whole(path), INDEX_SCHEMA)
+    """The index at ``path``. Raises as ``read_head`` does."""
+    raw = _opened(path, INDEX_SCHEMA)
     try:
         return Index(
             raw["generation"],
@@ -134,16 +139,17 @@ def _sealed(value: dict[str, Any]) -> bytes:
     return _MAGIC + blake3.blake3(body).digest(_SUM_BYTES) + body
 
 
-def _opened(raw: bytes, schema: str) -> dict[str, Any]:
-    body = raw[len(_MAGIC) + _SUM_BYTES :]
-    if raw[: len(_MAGIC)] != _MAGIC or raw[len(_MAGIC) : len(_MAGIC) + _SUM_BYTES] != blake3.blake3(body).digest(
-        _SUM_BYTES
-    ):
+def _opened(path: str, schema: str) -> dict[str, Any]:
+    raw = read_whole(path)
+    start = len(_MAGIC) + _SUM_BYTES
+    body = raw[start:]
+    if raw[:start] != _MAGIC + blake3.blake3(body).digest(_SUM_BYTES):
         raise Unreadable("its checksum does not fit")
     try:
         value = wire.unpack(body)
     except wire.BodyError as error:
         raise Unreadable(str(error)) from error
     if not isinstance(value, dict) or value.get("schema") != schema:
-        raise Unreadable("written by another version of keel")
+        journal = os.path.dirname(os.path.dirname(path))
+        raise JournalUnreachableError(journal=journal, detail="a newer version of keel wrote it")
     return value

@@ -84,6 +84,19 @@ def take(fd: int) -> bool | None:
     return True
 
 
+def take_now(fd: int) -> bool | None:
+    """Lock a segment unless somebody else does; None where the drive has no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return None
+        raise
+    return True
+
+
 def held(fd: int) -> bool | None:
     """Whether another open file holds the segment's lock; None where the drive has no locks.
 

@@ -61,8 +61,8 @@ class Objects:
         self.checked: list[tuple[Digest, int]] = []
         """Read and found sound since this list was last emptied, although nobody vouched for them, each with the
         microsecond at which its file was last touched."""
+        self.run = run
         self._place = place
-        self._run = run
         self._vouched = vouched
         self._known: dict[Digest, _Stamp] = {}
         self._serial = itertools.count(1)
@@ -179,7 +179,7 @@ class Objects:
     @contextlib.contextmanager
     def _scratch(self) -> Iterator[tuple[int, str]]:
         # A file that nobody sees until it is named; gone if it never is.
-        path = f"{self._place.objects}/.{self._run}.{next(self._serial)}.tmp"
+        path = f"{self._place.objects}/.{self.run}.{next(self._serial)}.tmp"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             yield fd, path

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from keel_notebook.core.model import FlowId
-from keel_notebook.journal import heads, wire
+from keel_notebook.journal import heads, liveness, wire
 from keel_notebook.journal.cursor import Resume
 from keel_notebook.journal.damage import note, set_aside
 from keel_notebook.journal.flowlog import FlowLog
@@ -47,18 +47,41 @@ def publish_heads(place: Folder, taken: TakeIn, *, generation: int, totals: dict
 
 def clear_away(place: Folder, taken: TakeIn) -> None:
     """Delete what heads and record file hold now, and set damage aside. Raises OSError."""
+    going = leaving(taken)
     for run, segment in taken.segments.items():
         for fault in segment.cursor.faults:
             note(place, said(run, fault))
-        if segment.cursor.faults and _finished(segment):
-            set_aside(place, [place.segment(run), place.side(run)], f"The segment of run {run} was damaged.")
-            if run not in leaving(taken):
+        damaged = bool(segment.cursor.faults) and _finished(segment)
+        if damaged or run in going:
+            with _nobody_writes(place, run, segment) as sure:
+                if sure and damaged:
+                    set_aside(place, [place.segment(run), place.side(run)], f"The segment of run {run} was damaged.")
+                elif sure:
+                    _unlink(place.segment(run), place.side(run))
+            if damaged and run not in going:
                 create_whole(place.segment(run), b"")
-    for run in leaving(taken):
-        for path in (place.segment(run), place.side(run)):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
     _sweep(place, taken)
+
+
+@contextlib.contextmanager
+def _nobody_writes(place: Folder, run: int, segment: Taken) -> Iterator[bool]:
+    # A kernel may have claimed an empty segment since we took it for a dead one. It locks before it writes, and
+    # looks whether its file is still there; so whoever holds the lock and finds nothing new may delete.
+    try:
+        fd = os.open(place.segment(run), os.O_RDWR)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield liveness.take_now(fd) is not False and os.fstat(fd).st_size == segment.size
+    finally:
+        os.close(fd)
+
+
+def _unlink(*paths: str) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def leaving(taken: TakeIn) -> set[int]:
@@ -100,11 +123,8 @@ def _sweep(place: Folder, taken: TakeIn) -> None:
     for name in _scratch(place.objects):
         run = name[1:].split(".")[0]
         if run.isdecimal() and int(run) not in alive and int(run) <= taken.top:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{place.objects}/{name}")
-    for name in _scratch(place.heads):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{place.heads}/{name}")
+            _unlink(f"{place.objects}/{name}")
+    _unlink(*(f"{place.heads}/{name}" for name in _scratch(place.heads)))
 
 
 def _scratch(folder: str) -> Iterable[str]:

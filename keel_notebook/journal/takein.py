@@ -36,6 +36,8 @@ class Taken:
     cursor: Cursor
     life: Life
     seen: RunSeen
+    size: int
+    """Bytes in it when it was read."""
 
 
 @dataclass
@@ -124,7 +126,9 @@ class TakeIn:
         if news or resume is None or resume.seen != seen:
             for flow in cursor.flows:
                 self._log(flow).see(run, seen)
-        self.segments[run] = Taken(cursor, alive, seen)
+        self.segments[run] = Taken(cursor, alive, seen, cursor.size())
+        if alive is Life.GONE:
+            cursor.close()
 
     def _store(self, fresh: News, cursor: Cursor) -> None:
         assert cursor.ident is not None

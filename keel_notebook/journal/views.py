@@ -141,10 +141,9 @@ class FlowView:
         if head is not None:
             self._take_head(head)
         for run in runs:
-            resumes = _resumes(run, index, head)
-            self._cursors[run] = Cursor(self._place, run, resumes)
+            self._cursors[run] = Cursor(self._place, run, _resumes(run, index, head))
+            self._read([self._cursors[run]])  # at once: those of dead kernels need not stay open
         self._top = max([index.top, *runs])
-        self._read(self._cursors.values())
 
     def _read(self, cursors: Iterable[Cursor]) -> None:
         for cursor in list(cursors):

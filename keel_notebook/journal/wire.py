@@ -11,6 +11,7 @@ import msgpack
 from keel_notebook.core.model import Digest, Entry
 from keel_notebook.core.ports import RunSeen, RunStart
 from keel_notebook.errors import InternalError
+from keel_notebook.journal.frames import MAX_BODY
 
 SEGMENT_SCHEMA: Final = "keel.segment/v1"
 _START_FIELDS: Final = tuple(f.name for f in fields(RunStart))
@@ -54,6 +55,8 @@ def pack_entry(entry: Entry) -> bytes:
         packed: bytes = _packer.pack(entry.to_map())
     except (TypeError, ValueError, OverflowError) as error:
         raise InternalError(doing=f"encoded an entry of step {entry.step}", kind=type(error).__name__) from error
+    if len(packed) > MAX_BODY:
+        raise InternalError(doing=f"encoded an entry of step {entry.step}", kind="more than 1 GB")
     return packed
 
 

@@ -14,10 +14,12 @@ import pytest
 
 from keel_notebook.core.model import Status
 from keel_notebook.core.ports import RunEnd, RunStart
-from keel_notebook.journal import liveness, troubles
+from keel_notebook.journal import ingest, liveness, troubles, wire
 from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.frames import Mark
 from keel_notebook.journal.liveness import Life
 from keel_notebook.journal.reader import read_journal
+from keel_notebook.journal.segment import Segment
 from tests.journal.journals import (
     FLOW,
     OTHER,
@@ -332,3 +334,48 @@ def test_records_may_be_asked_while_the_flush_thread_is_busy(tmp_path: Path, mon
     assert journal.flush(20)
     assert not journal.unsynced
     journal.close(clean=True)
+
+
+def test_a_segment_whose_kernel_locks_it_while_an_ingest_takes_it_for_a_dead_one_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between creating its segment and locking it, a kernel looks dead. What it writes then must not be lost."""
+    folder = tmp_path / ".keel"
+    first = opened(folder)
+    first.append(entry(first, "first"))
+    place = Folder(folder)
+    fd = os.open(place.segment(2), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+    slow = Segment(place, 2, fd, seal=KeySeal())
+    third = opened(folder)
+    third.append(entry(third, "third"))
+    publish = ingest.publish_heads
+
+    def then_it_locks(*args: Any, **how: Any) -> None:
+        publish(*args, **how)
+        liveness.take(fd)
+        slow.begin(start(run=2))
+        slow.append(Mark.ENTRY, wire.pack_entry(entry(third, "slow")), fence=0, stamp=2**60)
+
+    monkeypatch.setattr(ingest, "publish_heads", then_it_locks)
+    ingest.ingest(place, wait_s=5)
+    assert steps(third) == ["first", "third", "slow"]
+    assert steps(read_journal(folder, seal=KeySeal())) == ["first", "third", "slow"]
+    slow.close()
+
+
+def test_a_segment_that_was_deleted_before_its_kernel_locked_it_is_claimed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".keel"
+    opened(folder)
+    take = liveness.take
+
+    def late(fd: int) -> bool | None:
+        monkeypatch.setattr(liveness, "take", take)
+        os.unlink(Folder(folder).segment(2))
+        return take(fd)
+
+    monkeypatch.setattr(liveness, "take", late)
+    journal = opened(folder)
+    journal.append(entry(journal))
+    assert steps(read_journal(folder, seal=KeySeal())) == ["fit"]
