@@ -11,7 +11,7 @@ import { Kernel, KernelMessage } from '@jupyterlab/services';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { Client, CommLike, MissingError } from './client';
+import { Client, CommLike, LateError, MissingError } from './client';
 import { log } from './log';
 import { Link, afterDeath, withRunning } from './model';
 import { stepOf, usesKeel } from './steps';
@@ -27,6 +27,7 @@ except ModuleNotFoundError:
 const CALM_MS = 150;
 const TYPING_MS = 500;
 const SLOW_MS = 2000;
+const HELLO_MS = 4000;
 
 export interface Hello {
   version: string;
@@ -201,19 +202,41 @@ export class NotebookWatch implements IDisposable {
     }
   }
 
+  /** What the kernel says to a hello; null where it does not know keel. */
   private async hello(kernel: Kernel.IKernelConnection): Promise<Hello | null> {
-    this.client.connect(kernel.createComm('keel') as unknown as CommLike);
-    try {
+    const mine = this.life;
+    for (;;) {
+      this.client.connect(kernel.createComm('keel') as unknown as CommLike);
       const { cells, signature } = this.cells();
-      const hello = await this.client.ask<Hello>('hello', { cells }, 0);
-      this.signature = signature;
-      return hello;
-    } catch (problem) {
-      if (problem instanceof MissingError) {
-        return null;
+      try {
+        const hello = await this.client.ask<Hello>('hello', { cells }, HELLO_MS);
+        this.signature = signature;
+        return hello;
+      } catch (problem) {
+        if (problem instanceof MissingError) {
+          return null;
+        }
+        // Sent to a kernel that was just going, or one that runs a cell: say it again once it is not busy.
+        await this.calm(kernel);
+        if (!(problem instanceof LateError) || mine !== this.life || this.isDisposed) {
+          throw problem;
+        }
       }
-      throw problem;
     }
+  }
+
+  /** Resolves when the kernel is not busy (any more). */
+  private calm(kernel: Kernel.IKernelConnection): Promise<void> {
+    return new Promise(done => {
+      const look = (): void => {
+        if (kernel.isDisposed || kernel.status !== 'busy') {
+          kernel.statusChanged.disconnect(look);
+          done();
+        }
+      };
+      kernel.statusChanged.connect(look);
+      look();
+    });
   }
 
   /** Tell the kernel the steps as they stand in the notebook where they changed, and take what it says of them. */

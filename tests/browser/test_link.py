@@ -7,6 +7,7 @@ import pytest
 
 from tests.browser.app import Book
 from tests.browser.test_first import CELLS
+from tests.support.notebook import Notebook
 
 pytestmark = pytest.mark.browser
 
@@ -66,3 +67,21 @@ def test_reopened_without_its_kernel_the_lineage_is_still_there(server, page, no
     page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     row.click()
     page.locator(".jp-OutputArea .keel-below").get_by_text("No kernel answers").wait_for()
+
+
+def test_records_of_somebody_else_wait_for_trust(server, page, tmp_path):
+    folder = server.root / "foreign"
+    folder.mkdir()
+    cells = ["%%keel_step load\nprint('load', file=open('hits.txt', 'a'))\nrows = [1, 2, 3]", "print(len(rows))"]
+    theirs = Notebook(folder, cells, env={"XDG_CONFIG_HOME": str(tmp_path / "theirs")})
+    assert all(shown.status == "ok" for shown in theirs.run_all())
+    theirs.shutdown()
+    book = Book(server, page, "foreign", [*theirs.cells]).open()
+    banner = book.banner("untrusted")
+    assert "not written with your key" in banner.inner_text()
+    banner.locator("[data-keel-action=trust]").click()
+    book.until("() => document.querySelector('.keel-banner').innerText.includes('trusted: from now on')")
+    book.run_all()
+    book.wait_states(load="replayed")
+    assert book.hits == "load"
+    server.end_kernels()
