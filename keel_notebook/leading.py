@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Sequence
+from contextvars import Token
 from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.core import decide as d
 from keel_notebook.core.cellcode import parse_cell
@@ -23,8 +25,11 @@ from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, Write, 
 from keel_notebook.core.options import StepOptions, parse_options, refuse_later
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.restore import SUSPECTS
+from keel_notebook.engine import scope
+from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.runner import Outcome, StepNow
+from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepper import Body, Look, StepCell, Swap
 from keel_notebook.errors import (
     CannotStoreError,
@@ -63,6 +68,9 @@ class Leader:
         self._live: Body | Swap | None = None
         self._look: Look | None = None
         self._told: str = ""
+        self._calls: Calls | None = None
+        self._scope: Token[StepScope | None] | None = None
+        self._plain_scope: StepScope | None = None
 
     def close(self) -> None:
         """End the run in the journal. Safe to call twice."""
@@ -70,7 +78,7 @@ class Leader:
 
     def begins(self) -> None:
         """A cell begins."""
-        self._live = self._look = None
+        self._live = self._look = self._plain_scope = None
         self.ledger.cell_starts(self._kernel.clock.monotonic())
 
     def forget(self) -> None:
@@ -94,18 +102,50 @@ class Leader:
         self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
         self._tell_degraded()
         self._live = self.attached.stepper.answer(self._look, policy(self._settings.mode, options))
-        return call(self._put_back) if isinstance(self._live, Swap) else tree
+        if isinstance(self._live, Swap):
+            return call(self._put_back)
+        step = self._look.step
+        self._scope = scope.enter(step_scope(name, key=options.key, code=step.code, inputs=step.inputs))
+        return tree
+
+    # ---- durable calls -----------------------------------------------------------------------------------
+
+    def calls(self, cell: RunningCell) -> Calls:
+        """What carries out durable calls, on the flow that this notebook turns out to be."""
+        if self._root is None:  # every durable call asks here
+            self._settle(self._analysis(cell).code)
+        if self._calls is None or self._calls.parts.flow != self.attached.flow.id:
+            self._calls = self.attached.calls_on(self.attached.flow)
+        return self._calls
+
+    def plain_scope(self, cell: RunningCell) -> StepScope:
+        """The implicit step of a plain cell that makes a durable call."""
+        if self._plain_scope is None:
+            analysis, attached = self._analysis(cell), self.attached
+            self._plain_scope = plain_scope(
+                cell.cell_id or self.ledger.unnamed(analysis.code or "?"),
+                code=analysis.code,
+                inputs=attached.stepper.inputs(analysis.names.reads - analysis.names.stores, analysis),
+                records=attached.journal.records(attached.flow.id),
+                run=attached.journal.run,
+                now=self._kernel.clock.now(),
+            )
+        return self._plain_scope
 
     def _analysis(self, cell: RunningCell) -> Analysis:
         return analysis_of(cell.transformed, self._kernel.shell.transform_cell)
 
     def _look_at(self, step: StepCell) -> Look:
+        root = self._settle(step.parsed.code)
+        return self.attached.stepper.look(self.attached.flow.id, step, root=root)
+
+    def _settle(self, code: Digest | None) -> str:
         if self._root is None:
-            self._root = self._first_step(step.parsed.code)
+            self._root = self._first_step(code)
             early, self._early = self._early, []
             for cell, status, at in early:
                 self.plain(cell, status, at)
-        return self.attached.stepper.look(self.attached.flow.id, step, root=self._root)
+        return self._root
 
     def _first_step(self, code: Digest | None) -> str:
         """Settle which flow this is, now that its first step is known; the root where nobody tells."""
@@ -156,6 +196,9 @@ class Leader:
         """A cell ended; ``result`` is IPython's, None where it was cancelled. Plain cells are kept if ``recording``."""
         live, look = self._live, self._look
         self._live = self._look = None
+        if self._scope is not None:
+            scope.leave(self._scope)
+            self._scope = None
         try:
             if isinstance(live, Body):
                 self._record(live, result)

@@ -20,12 +20,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from IPython.core.error import InputRejected
 
 from keel_notebook.capture.cell import CellGate, RunningCell, finished
+from keel_notebook.engine import host
 from keel_notebook.errors import InternalError, KeelError
 
 if TYPE_CHECKING:
     from keel_notebook.core.model import Entry
+    from keel_notebook.engine.calls import Calls
     from keel_notebook.engine.ledger import Ledger
     from keel_notebook.engine.restore import RestoreReport
+    from keel_notebook.engine.scope import StepScope
     from keel_notebook.leading import Leader
     from keel_notebook.wiring import Attached
 
@@ -69,12 +72,15 @@ class Session:
         self._told = ""
         self._waiting: list[tuple[RunningCell, str, float]] = []
         self._gate = CellGate()
+        self._cell: RunningCell | None = None
+        self._calls_told = ""
 
     def start(self) -> None:
         """Register with the shell: from now on every cell passes through here."""
         self._gate.install(
             self.shell, on_start=self._begins, decide=self._decide, on_end=self._ends, on_fault=self._fault
         )
+        host.install(self)
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._in_child)
         kernel = getattr(self.shell, "kernel", None)
@@ -104,6 +110,7 @@ class Session:
     def stop(self) -> None:
         """Unregister from the shell and end the run."""
         self._gate.uninstall()
+        host.install(None)
         atexit.unregister(self.close)
         self.close()
 
@@ -163,7 +170,27 @@ class Session:
 
     # ---- one cell ----------------------------------------------------------------------------------------
 
-    def _begins(self, _cell: RunningCell) -> None:
+    def calls(self, *, needed: bool) -> Calls | None:
+        """What carries out the durable calls of this kernel; None where nothing is recorded now."""
+        if not self.on or self.settings.mode == _OFF or self._cell is None:
+            return None
+        try:
+            return self.leader().calls(self._cell)
+        except KeelError as error:
+            if needed or self.settings.mode == "replay":
+                raise
+            if str(error) != self._calls_told:
+                say(f"durable calls run, not durable: {error}")
+            self._calls_told = str(error)
+            return None
+
+    def plain_scope(self) -> StepScope:
+        """The implicit step of the plain cell that is running."""
+        assert self._cell is not None
+        return self.leader().plain_scope(self._cell)
+
+    def _begins(self, cell: RunningCell) -> None:
+        self._cell = cell
         if self._leader is not None:
             self._leader.begins()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from keel_notebook.calling import calls_of
 from keel_notebook.capture.ambient import AmbientWatch
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
@@ -17,15 +18,17 @@ from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
 from keel_notebook.core.cellcode import parse_cell
-from keel_notebook.core.decide import ABSENT, same
+from keel_notebook.core.decide import ABSENT, Mode, same
 from keel_notebook.core.model import Digest, FileSeen, Input
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
 from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
+from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Parts, Runner
+from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepper import Senses, Stepper
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, note_first_step
@@ -45,6 +48,8 @@ class Attached:
     journal: Journal
     runner: Runner
     stepper: Stepper
+    calls_on: Callable[[FlowSeen], Calls]
+    """What carries out the durable calls of this kernel, on the flow that they belong to."""
     holds: Callable[[str, Digest | None], bool]
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
 
@@ -110,7 +115,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     notebook = notebook_path(shell, cwd)
     folder = journal_folder(settings.journal, notebook, cwd)
     seal = OwnerSeal(owner_key(path=Path(settings.key_file) if settings.key_file else None))
-    journal = open_journal(folder, clock=clock, seal=seal, notebook=str(notebook or ""), cwd=str(cwd))
+    journal = SharedJournal(open_journal(folder, clock=clock, seal=seal, notebook=str(notebook or ""), cwd=str(cwd)))
     flow = find_flow(folder, notebook=notebook, name=settings.flow, key=settings.flow_key)
     digester = StructuralDigester(salt=journal.salt, definitions=definitions)
     watch = NameWatch(shell, digester, definitions)
@@ -136,10 +141,11 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         there = name in namespace and is_small_data(namespace[name])
         return there and same(digest, digester.digest(namespace[name]).digest)
 
+    codec = GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace)
     runner = Runner(
         Parts(
             journal=journal,
-            codec=GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace),
+            codec=codec,
             tap=make_tap(shell),
             watch=watch,
             ambient=AmbientWatch(start=str(cwd)),
@@ -166,7 +172,24 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         monotonic=clock.monotonic,
     )
     stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, records=journal.records)
-    return Attached(folder, flow, notebook, journal, runner, stepper, holds)
+
+    def calls_on(found: FlowSeen) -> Calls:
+        return calls_of(
+            journal=journal,
+            codec=codec,
+            digester=digester,
+            definitions=definitions,
+            ambient=AmbientWatch(start=str(cwd)),
+            clock=clock,
+            namespace=namespace,
+            flow=found.id,
+            flow_key=found.key,
+            leases=folder / "leases",
+            mode=Mode(settings.mode),
+            say=kernel.say,
+        )
+
+    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, holds)
 
 
 def kind_of(value: Any) -> str:

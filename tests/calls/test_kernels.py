@@ -1,0 +1,161 @@
+"""Durable calls in real kernels that are really killed (C71, C74, C76, C77; DESIGN 3.2)."""
+
+import pytest
+
+pytestmark = pytest.mark.kernel
+
+EVALS = """
+import keel_notebook as keel
+# ---
+%%keel_step evals
+import os
+out = []
+for i in range(10):
+    out.append(keel.call(lambda i=i: (hit(f"call{i}"), i * i)[1], key=i))
+    if i == 6 and not os.path.exists("go"):
+        os.kill(os.getpid(), 9)
+# ---
+print(out)
+"""
+
+
+def test_c71_a_loop_of_paid_calls_killed_at_seven_of_ten_pays_for_three(notebook):
+    from tests.support.notebook import KernelDied
+
+    book = notebook(EVALS)
+    with pytest.raises(KernelDied):
+        book.run_all()
+    assert book.hits == " ".join(f"call{i}" for i in range(7))
+    (book.folder / "go").touch()
+    shown = book.rerun()
+    assert shown[-1].text == str([i * i for i in range(10)]) + "\n"
+    assert book.hits == " ".join(f"call{i}" for i in range(10))
+    book.edit(1, "range(10)", "range(11)")
+    assert book.rerun()[-1].text == str([i * i for i in range(11)]) + "\n"
+    assert book.hits.endswith("call9 call10"), "an edited cell pays for what is new"
+
+
+def test_c74_one_of_five_parallel_calls_fails_and_only_it_is_called_again(notebook):
+    book = notebook(
+        """
+import keel_notebook as keel
+# ---
+%%keel_step par
+import os
+async def call(i):
+    hit(f"p{i}")
+    if i == 3 and not os.path.exists("fixed"): raise RuntimeError("429")
+    return i
+res = await keel.gather(*[keel.defer(lambda i=i: call(i), key=i) for i in range(5)])
+# ---
+print(res)
+"""
+    )
+    shown = book.run_all()
+    assert shown[-1].error == "RuntimeError: 429"
+    assert "key 3" in str(shown[-1].outputs)
+    (book.folder / "fixed").touch()
+    assert book.rerun()[-1].text == "[0, 1, 2, 3, 4]\n"
+    assert sorted(book.hits.split()) == ["p0", "p1", "p2", "p3", "p3", "p4"]
+
+
+def test_c76_ids_and_keys_survive_a_kill_in_the_middle_of_a_step(notebook):
+    from tests.support.notebook import KernelDied
+
+    book = notebook(
+        """
+import keel_notebook as keel
+# ---
+%%keel_step ids
+import os
+run_id, key = keel.uuid4().hex, keel.idempotency_key()
+hit(run_id); hit(key)
+if not os.path.exists("go"): os.kill(os.getpid(), 9)
+"""
+    )
+    with pytest.raises(KernelDied):
+        book.run_all()
+    (book.folder / "go").touch()
+    book.rerun()
+    seen = book.hits.split()
+    assert len(seen) == 4
+    assert seen[:2] == seen[2:]
+
+
+def test_c77_a_changed_model_that_the_function_reads_pays_again_and_going_back_does_not(notebook):
+    book = notebook(
+        """
+import keel_notebook as keel
+cfg = {"model": "m1"}
+def ask(p):
+    hit(cfg["model"])
+    return cfg["model"] + p
+# ---
+%%keel_step ask
+ans = [keel.call(ask, p) for p in "ab"]
+# ---
+print(ans)
+"""
+    )
+    assert book.run_all()[-1].text == "['m1a', 'm1b']\n"
+    book.edit(0, '"m1"', '"m2"')
+    assert book.rerun()[-1].text == "['m2a', 'm2b']\n"
+    book.edit(0, '"m2"', '"m1"')
+    assert book.rerun()[-1].text == "['m1a', 'm1b']\n"
+    assert book.hits == "m1 m1 m2 m2"
+
+
+def test_calls_in_plain_cells_maps_in_threads_and_loops_go_on_after_a_kill(notebook):
+    from tests.support.notebook import KernelDied
+
+    book = notebook(
+        """
+import keel_notebook as keel, os
+def ask(x):
+    hit(f"ask{x}")
+    return x * 2
+# ---
+a = keel.call(ask, 1)
+m = keel.map(ask, [5, 6, 7], max_workers=2)
+# ---
+%%keel_step train
+total = 0
+for i in keel.loop(range(6), state=["total"]):
+    hit(f"turn{i}")
+    if i == 3 and not os.path.exists("go"): os.kill(os.getpid(), 9)
+    total += i
+# ---
+print(a, m, total)
+"""
+    )
+    with pytest.raises(KernelDied):
+        book.run_all()
+    (book.folder / "go").touch()
+    shown = book.rerun()
+    assert shown[-1].text == "2 [10, 12, 14] 15\n"
+    hits = book.hits.split()
+    assert sorted(hit for hit in hits if hit.startswith("ask")) == ["ask1", "ask5", "ask6", "ask7"]
+    assert [hit for hit in hits if hit.startswith("turn")] == [f"turn{i}" for i in (0, 1, 2, 3, 3, 4, 5)]
+
+
+def test_a_guarded_call_is_not_fired_again_after_a_kill_in_it(notebook):
+    from tests.support.notebook import KernelDied
+
+    book = notebook(
+        """
+import keel_notebook as keel, os
+def pay(x):
+    hit("pay")
+    if not os.path.exists("go"): os.kill(os.getpid(), 9)
+    return x
+# ---
+%%keel_step pay
+receipt = keel.call(pay, 5, key="order 7", effect="exactly_once")
+"""
+    )
+    with pytest.raises(KernelDied):
+        book.run_all()
+    (book.folder / "go").touch()
+    shown = book.rerun()
+    assert "E060" in shown[-1].error or "AmbiguousError" in shown[-1].error
+    assert book.hits == "pay"
