@@ -12,18 +12,12 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { Client, CommLike, LateError, MissingError } from './client';
+import { LOAD, calm, ownShell } from './kernel';
 import { log } from './log';
 import { Link, afterDeath, withRunning } from './model';
 import { stepOf, usesKeel } from './steps';
 import { Flow } from './view/model';
 
-/** Run in the kernel where the notebook has steps and keel is not loaded. An environment without it stays as it is. */
-const LOAD = `
-try:
-    get_ipython().run_line_magic('load_ext', 'keel_notebook')
-except ModuleNotFoundError:
-    pass
-`;
 const CALM_MS = 150;
 const TYPING_MS = 500;
 const SLOW_MS = 2000;
@@ -206,7 +200,9 @@ export class NotebookWatch implements IDisposable {
   private async hello(kernel: Kernel.IKernelConnection): Promise<Hello | null> {
     const mine = this.life;
     for (;;) {
-      this.client.connect(kernel.createComm('keel') as unknown as CommLike);
+      const comm = kernel.createComm('keel');
+      this.client.connect(comm as unknown as CommLike);
+      await ownShell(kernel, comm);
       const { cells, signature } = this.cells();
       try {
         const hello = await this.client.ask<Hello>('hello', { cells }, HELLO_MS);
@@ -217,26 +213,12 @@ export class NotebookWatch implements IDisposable {
           return null;
         }
         // Sent to a kernel that was just going, or one that runs a cell: say it again once it is not busy.
-        await this.calm(kernel);
+        await calm(kernel);
         if (!(problem instanceof LateError) || mine !== this.life || this.isDisposed) {
           throw problem;
         }
       }
     }
-  }
-
-  /** Resolves when the kernel is not busy (any more). */
-  private calm(kernel: Kernel.IKernelConnection): Promise<void> {
-    return new Promise(done => {
-      const look = (): void => {
-        if (kernel.isDisposed || kernel.status !== 'busy') {
-          kernel.statusChanged.disconnect(look);
-          done();
-        }
-      };
-      kernel.statusChanged.connect(look);
-      look();
-    });
   }
 
   /** Tell the kernel the steps as they stand in the notebook where they changed, and take what it says of them. */

@@ -1,0 +1,39 @@
+/** What has to be known of kernels and comms to talk to keel in one. */
+
+import { CommsOverSubshells, Kernel } from '@jupyterlab/services';
+
+/** Run in the kernel where the notebook has steps and keel is not loaded. An environment without it stays as it is. */
+export const LOAD = `
+try:
+    get_ipython().run_line_magic('load_ext', 'keel_notebook')
+except ModuleNotFoundError:
+    pass
+`;
+
+/** How long the start of a subshell is waited for: without one, questions wait for the cell that runs. */
+const SUBSHELL_MS = 2000;
+
+/**
+ * Wait until the comm has the subshell that it is going to use. ipykernel keeps sending a comm's messages to where its
+ * last answer came from: a first one that is answered by the main shell would leave the next waiting for the cell.
+ */
+export async function ownShell(kernel: Kernel.IKernelConnection, comm: Kernel.IComm): Promise<void> {
+  const { subshellStarted, commsOverSubshells } = comm as { subshellStarted?: Promise<void>; commsOverSubshells?: string };
+  if (kernel.supportsSubshells && subshellStarted && commsOverSubshells !== CommsOverSubshells.Disabled) {
+    await Promise.race([subshellStarted, new Promise(done => setTimeout(done, SUBSHELL_MS))]);
+  }
+}
+
+/** Resolves when the kernel is not busy (any more). */
+export function calm(kernel: Kernel.IKernelConnection): Promise<void> {
+  return new Promise(done => {
+    const look = (): void => {
+      if (kernel.isDisposed || kernel.status !== 'busy') {
+        kernel.statusChanged.disconnect(look);
+        done();
+      }
+    };
+    kernel.statusChanged.connect(look);
+    look();
+  });
+}
