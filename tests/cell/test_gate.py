@@ -245,6 +245,23 @@ def test_another_transformer_that_fails_does_not_make_ipython_skip_the_gate(kern
     assert log(kernel) == whole("v = 1")
 
 
+def test_a_cell_whose_end_was_never_told_does_not_stand_in_the_way(kernel: Kernel) -> None:
+    kernel.run("get_ipython().events.unregister('post_run_cell', _gate._ended)", silent=True)
+    kernel.run("lost = 1")
+    kernel.run("get_ipython().events.register('post_run_cell', _gate._ended)", silent=True)
+    kernel.run("after = 1")
+    assert log(kernel) == whole("lost = 1", "interrupted") + whole("after = 1")
+
+
+def test_a_cell_of_another_thread_passes_through(kernel: Kernel) -> None:
+    cell = (
+        "import threading\nt = threading.Thread(target=lambda: get_ipython().run_cell('inside = 1/0'))\n"
+        "t.start(); t.join()"
+    )
+    assert kernel.run(cell).status == "ok"
+    assert log(kernel) == whole(cell)
+
+
 def test_the_shell_is_as_before_when_the_gate_is_gone(kernel: Kernel) -> None:
     kernel.run("_gate.uninstall(); _gate.uninstall()", silent=True)
     kernel.run("w = 1")
