@@ -65,6 +65,9 @@ browser: labextension chromium  ## real JupyterLab and Notebook 7 in Chromium
 screenshots: labextension chromium  ## take the pictures of the docs anew
 	@$(BIN)/python scripts/screenshots.py
 
+bench: $(READY)  ## speed, as ratios measured in one run; report in build/bench
+	@$(BIN)/python -m bench
+
 examples: $(READY)  ## execute the examples again and keep their outputs
 	@$(BIN)/python scripts/refresh_examples.py
 

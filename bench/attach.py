@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from keel_notebook.journal.spawn import ingest_now
-
 from keel_notebook.core.model import Entry, FlowId, Input, Kind, Status, Write, entry_id
 from keel_notebook.journal.disk import open_journal
+from keel_notebook.journal.spawn import ingest_now
 from keel_notebook.payload.seal import OwnerSeal
 from keel_notebook.session import SystemClock
 

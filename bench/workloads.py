@@ -64,8 +64,11 @@ def trivial_steps(folder: Path, count: int = 150) -> Iterator[Figure]:
 _ARRAYS = "import numpy as np\n{a} = np.random.default_rng(0).random((5, 25_000_000))"
 _FRAME = """import numpy as np, pandas as pd
 rng = np.random.default_rng(0)
-{a} = pd.DataFrame({{f"f{{i}}": rng.random(2_000_000) for i in range(6)}} | {{f"i{{i}}": rng.integers(0, 9, 2_000_000) for i in range(2)}}
-    | {{f"s{{i}}": pd.Series(rng.integers(0, 10**6, 2_000_000)).astype(str).astype("str") for i in range(2)}})"""
+columns = {{f"f{{i}}": rng.random(2_000_000) for i in range(6)}}
+columns |= {{f"i{{i}}": rng.integers(0, 9, 2_000_000) for i in range(2)}}
+columns |= {{f"s{{i}}": pd.Series(rng.integers(0, 10**6, 2_000_000)).astype(str).astype("str") for i in range(2)}}
+{a} = pd.DataFrame(columns)
+del columns"""
 
 
 def large_values(folder: Path) -> Iterator[Figure]:

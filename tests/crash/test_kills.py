@@ -16,13 +16,26 @@ from tests.crash.shells import Zygote
 
 pytestmark = pytest.mark.crash
 
-CELLS = [
-    "%load_ext keel_notebook",
-    "import os\ndef hit(t):\n    f = os.open('hits.txt', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n    os.write(f, (t + '\\n').encode()); os.close(f)",
-    "%%keel_step first\nhit('start first')\na = list(range(5)); b = a\nprint('made', a)\nhit('end first')",
-    "%%keel_step second\nhit('start second')\nimport numpy as np\nbig = np.arange(200_000.0); n = len(a)\nprint('big', big.sum())\nhit('end second')",
-    "print(a, b is a, n, big[-1])",
-]
+HIT = """
+import os
+def hit(t):
+    f = os.open("hits.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(f, (t + "\\n").encode()); os.close(f)
+"""
+FIRST = """%%keel_step first
+hit("start first")
+a = list(range(5)); b = a
+print("made", a)
+hit("end first")
+"""
+SECOND = """%%keel_step second
+hit("start second")
+import numpy as np
+big = np.arange(200_000.0); n = len(a)
+print("big", big.sum())
+hit("end second")
+"""
+CELLS = ["%load_ext keel_notebook", HIT, FIRST, SECOND, "print(a, b is a, n, big[-1])"]
 TRUTH = ["", "", "made [0, 1, 2, 3, 4]\n", "big 19999900000.0\n", "[0, 1, 2, 3, 4] True 5 199999.0\n"]
 
 

@@ -1,6 +1,7 @@
 """A step's own change is never its input (C09, C31): what a name holds, seen from a step."""
 
 import pytest
+
 from keel_notebook.engine.leftovers import Leftovers, State
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import re
 import signal
 from dataclasses import dataclass, field
@@ -179,28 +180,13 @@ class Notebook:
 
     def _collect(self, msg_id: str) -> Shown:
         shown = Shown("?")
-        while True:
-            if not self.kernel.is_alive():
-                raise KernelDied
-            try:
-                message = self.client.get_iopub_msg(timeout=1)
-            except Exception:
-                continue
+        while (message := self._next_message()) is not None:
             if message["parent_header"].get("msg_id") != msg_id:
                 continue
             kind, content = message["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] == "idle":
                 break
-            if kind == "execute_input":
-                shown.count = content["execution_count"]
-            elif kind == "clear_output":
-                shown.outputs.clear()
-            elif kind in {"stream", "display_data", "execute_result", "error"}:
-                self._add(shown, nbformat.v4.output_from_msg(message))
-                if kind == "error":
-                    shown.error = f"{content['ename']}: {content['evalue']}"
-            elif kind == "update_display_data":
-                self._update(shown, content)
+            self._see(shown, kind, message)
         while True:
             reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
             if reply["parent_header"].get("msg_id") == msg_id:
@@ -208,6 +194,28 @@ class Notebook:
                 if shown.status == "error" and not shown.error:
                     shown.error = f"{reply['content'].get('ename')}: {reply['content'].get('evalue')}"
                 return shown
+
+    def _next_message(self) -> Any:
+        while True:
+            if not self.kernel.is_alive():
+                raise KernelDied
+            try:
+                return self.client.get_iopub_msg(timeout=1)
+            except queue.Empty:
+                continue
+
+    def _see(self, shown: Shown, kind: str, message: dict[str, Any]) -> None:
+        content = message["content"]
+        if kind == "execute_input":
+            shown.count = content["execution_count"]
+        elif kind == "clear_output":
+            shown.outputs.clear()
+        elif kind == "update_display_data":
+            self._update(shown, content)
+        elif kind in {"stream", "display_data", "execute_result", "error"}:
+            self._add(shown, nbformat.v4.output_from_msg(message))
+            if kind == "error":
+                shown.error = f"{content['ename']}: {content['evalue']}"
 
     @staticmethod
     def _add(shown: Shown, output: dict[str, Any]) -> None:

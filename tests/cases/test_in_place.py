@@ -1,0 +1,121 @@
+"""In-place steps: a step's own change is never its input (DESIGN 5; C09, C31). Real kernels."""
+
+import pytest
+
+pytestmark = pytest.mark.kernel
+
+
+def test_c31_an_in_place_step_run_twice_is_already_applied(notebook):
+    book = notebook("""
+%%keel_step s1
+box = [1, 2, 3]
+# ---
+%%keel_step s2
+hit("s2"); box.append(4); n = len(box)
+# ---
+alias = box
+# ---
+print(box, n, alias is box)
+""")
+    book.run_all()
+    book.rerun()
+    assert book.run(1).status == "ok"
+    assert book.run(3).text == "[1, 2, 3, 4] 4 True\n"
+    assert book.run(1).stderr == ""
+    assert book.run(3).text == "[1, 2, 3, 4] 4 True\n"
+    assert book.hits == "s2"
+
+
+def test_c09_an_edited_in_place_step_starts_from_the_value_before_it(notebook):
+    book = notebook("""
+%%keel_step load
+hit("load"); d = {"a": 1}
+# ---
+%%keel_step clean
+d["a"] = d["a"] * 10
+# ---
+print(d)
+""")
+    book.run_all()
+    book.edit(1, "* 10", "* 2")
+    assert book.run(1).status == "ok"
+    assert book.run(2).text == "{'a': 2}\n"
+    assert book.rerun()[2].text == "{'a': 2}\n"
+    assert book.hits == "load"
+
+
+def test_c09_also_where_a_plain_cell_made_the_value_and_after_a_failure(notebook):
+    book = notebook("""
+rows = [1]; alias = rows
+# ---
+%%keel_step add
+import os
+rows.append(2)
+assert os.path.exists("ready"), "not yet"
+rows.append(3)
+# ---
+print(rows, alias is rows)
+""")
+    assert book.run_all()[1].status == "error"
+    (book.folder / "ready").write_text("")
+    assert book.run(1).status == "ok"
+    assert book.run(2).text == "[1, 2, 3] True\n"
+
+
+def test_an_equal_value_bound_by_another_cell_is_not_already_applied(notebook):
+    book = notebook("""
+x = 10
+# ---
+%%keel_step dbl
+x = x * 2
+# ---
+print(x)
+""")
+    book.run_all()
+    book.edit(0, "x = 10", "x = 20")
+    for at in range(2):
+        book.run(at)
+    assert book.run(2).text == "40\n"
+    assert book.rerun()[2].text == "40\n"
+
+
+def test_later_steps_are_taken_back_with_it_and_named(notebook):
+    book = notebook("""
+d = {"a": 1}
+# ---
+%%keel_step first
+d["a"] *= 10
+# ---
+%%keel_step second
+d["b"] = d["a"] + 1
+# ---
+print(d)
+""")
+    book.run_all()
+    book.edit(1, "*= 10", "*= 2")
+    assert "run again: second" in book.run(1).stderr
+    assert book.run(3).text == "{'a': 2}\n"
+    book.run(2)
+    assert book.run(3).text == "{'a': 2, 'b': 3}\n"
+
+
+def test_a_plain_change_on_top_cannot_be_told_apart_and_stops(notebook):
+    book = notebook("""
+d = {"a": 1}
+# ---
+%%keel_step first
+d["a"] *= 10
+# ---
+d["b"] = 5
+# ---
+print(d)
+""")
+    book.run_all()
+    book.edit(1, "*= 10", "*= 2")
+    shown = book.run(1)
+    assert shown.status == "error"
+    assert "E031" in shown.error
+    assert "--as-is" in shown.error
+    book.execute("%keel rerun first --as-is")
+    assert book.run(1).status == "ok"
+    assert book.run(3).text == "{'a': 20, 'b': 5}\n"
