@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab lint test labextension webtest browser screenshots examples picture wheel chromium clean
+.PHONY: help setup demo lab lint test bench labextension webtest browser screenshots examples picture wheel chromium clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
