@@ -177,6 +177,9 @@ class Definitions(Protocol):
     def module(self, name: str) -> Digested:
         """A module: installed ones by name (version is a note), local ones by the source that was *loaded*."""
 
+    def is_local(self, module: str) -> bool:
+        """Whether a module counts by its source: the person's own, not installed."""
+
 
 class Digester(Protocol):
     """Structural, type-tagged digests of values, equal in every process that shares the journal's salt."""

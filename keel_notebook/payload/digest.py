@@ -8,6 +8,7 @@ from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload.graphs import GraphWalk
 from keel_notebook.payload.memory import Contents, quiet_gc
+from keel_notebook.payload.outlines import Outlines
 from keel_notebook.payload.paths import path_to
 from keel_notebook.payload.shapes import Shapes, Unknown
 from keel_notebook.payload.trees import NotATree, TreeWalk
@@ -32,26 +33,34 @@ class StructuralDigester:
         self._definitions = definitions
 
     def digest(self, value: Any) -> Digested:
-        """The digest of one value. Never raises: what cannot be digested says why.
-
-        The reason reads on from the value's name: ``.items[3] (generator)``.
-        """
+        """The digest of one value. Never raises: what cannot be digested says why (``items[3] (generator)``)."""
         return self.digest_with(value, Contents())
 
     def digest_with(self, value: Any, contents: Contents) -> Digested:
         """The same, for values whose large content may be known to ``contents`` already."""
-        shapes = Shapes(self._definitions, contents)
+        return self._digested(value, Shapes(self._definitions, contents))
+
+    def outline(self, value: Any) -> Digested:
+        """A weak digest of a value that has none: a client, a connection, an object that holds one (DESIGN 5).
+
+        Objects of installed libraries that cannot be digested count by their type alone, those of notebook and local
+        classes by what of their attributes can be digested. To be used with the provenance of the value, which alone
+        tells one client from another. Generators, iterators and open files stay unknown.
+        """
+        return self._digested(value, Outlines(self._definitions, Contents(), strict=self.digest))
+
+    def _digested(self, value: Any, shapes: Shapes) -> Digested:
+        digest, reason = None, ""
         try:
             with quiet_gc():
-                digest = self._walk(value, shapes)
+                digest = Digest(self._walk(value, shapes)[:_BYTES].hex())
         except Unknown as unknown:
-            return Digested(None, reason=reason(value, unknown), reaches=frozenset(shapes.reaches))
+            reason = _reason(value, unknown)
         except RecursionError:
-            return Digested(None, reason=" (nested too deeply)", reaches=frozenset(shapes.reaches))
+            reason = "nested too deeply"
         except Exception as error:  # noqa: BLE001 - the port's promise: code of any type runs here
-            failed = f" ({type_name(type(value))}: {type(error).__name__} while it was read)"
-            return Digested(None, reason=failed, reaches=frozenset(shapes.reaches))
-        return Digested(Digest(digest[:_BYTES].hex()), weak=shapes.weak, reaches=frozenset(shapes.reaches))
+            reason = f"{type_name(type(value))}: {type_name(type(error))} while it was read"
+        return Digested(digest, weak=shapes.weak, reason=reason, reaches=frozenset(shapes.reaches))
 
     def _walk(self, value: Any, shapes: Shapes) -> bytes:
         graph: list[tuple[bytes, float]] = []
@@ -67,7 +76,9 @@ class StructuralDigester:
             return digest
 
 
-def reason(value: Any, unknown: Unknown) -> str:
-    """Which part of a value is guilty, and of what: reads on from the value's name."""
+def _reason(value: Any, unknown: Unknown) -> str:
+    """Which part of a value is guilty, and of what."""
+    if unknown.guilty is value:
+        return unknown.why
     way = path_to(value, unknown.guilty)
-    return f"{way if way is not None else ', inside'} ({unknown.why})"
+    return f"{way.removeprefix('.')} ({unknown.why})" if way is not None else f"{unknown.why}, somewhere inside"

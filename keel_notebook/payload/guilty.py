@@ -45,10 +45,12 @@ def secret(name: str, value: Any) -> NotStored:
 
 def not_stored(name: str, value: Any, part: Any, hint: str = "") -> NotStored:
     """A name that is left out, with the way to the guilty part: ``box.items[3] (generator): …``."""
-    way = path_to(value, part)
-    where = f"{name}{way}" if way is not None else f"something inside {name}"
-    kind = type_name(type(part))
-    return NotStored(name, type_name(type(value)), f"{where} ({kind}): {hint or _hint(part)}")
+    reason = hint or _hint(part)
+    if part is not value:
+        way = path_to(value, part)
+        where = f"{name}{way}" if way is not None else f"something inside {name}"
+        reason = f"{where} ({type_name(type(part))}): {reason}"
+    return NotStored(name, type_name(type(value)), reason)
 
 
 def _hint(part: Any) -> str:

@@ -148,6 +148,11 @@ def reduced(value: Any) -> Any:
         raise Unknown(value, type_name(cls)) from error
 
 
+def is_builtin(cls: type) -> bool:
+    """Whether values of exactly this type are taken apart without asking anybody."""
+    return cls in _BUILTIN or cls is Memory
+
+
 def is_entity(cls: type) -> bool:
     """Functions, classes and modules: compared by their definition, and met many times in one value."""
     return cls is FunctionType or issubclass(cls, type) or issubclass(cls, ModuleType)

@@ -34,8 +34,8 @@ class Cells:
     def belongs(self, thing):
         if isinstance(thing, types.FunctionType):
             return (
-                (thing.__globals__ is self.space and thing.__code__.co_filename in self._trees) or thing in self._learnt
-            )
+                thing.__globals__ is self.space and thing.__code__.co_filename in self._trees
+            ) or thing in self._learnt
         return getattr(thing, "__module__", None) == "__main__"
 
     def of(self, thing):
@@ -53,6 +53,9 @@ class Cells:
 
     def module(self, name):
         return self.modules.get(name, Digested(digest="module " + name))
+
+    def is_local(self, module):
+        return module == "__main__" or module in self.modules
 
     def _node(self, thing):
         if isinstance(thing, types.FunctionType):

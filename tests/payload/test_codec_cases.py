@@ -220,7 +220,7 @@ def test_c50_what_cannot_be_stored_is_named_and_the_rest_is_recorded(kernel, res
     reasons = {left.name: left.reason for left in packed.not_stored}
     assert reasons.keys() == {"con", "g", "lock", "box", "thread", "it"}
     assert reasons["box"].startswith("box['items'][3] (generator): a generator is used up by reading it")
-    assert reasons["con"].startswith("con (sqlite3.Connection): it lives in this process only")
+    assert reasons["con"].startswith("it lives in this process only")
     assert {left.name: left.type for left in packed.not_stored}["lock"] == "_thread.lock"
     after = restarted()
     after.replay(packed)

@@ -162,7 +162,7 @@ def test_an_edited_local_module_is_noticed_through_an_instance(kernel):
     assert after.weak
     assert after.reaches == {"deep"}
     assert unknown.digest is None
-    assert unknown.reason == ", inside (module mymod: edited but not reloaded)"
+    assert unknown.reason == "module mymod: edited but not reloaded, somewhere inside"
 
 
 def test_two_inner_functions_of_a_module_are_told_apart(kernel):
@@ -179,4 +179,4 @@ def test_two_inner_functions_of_a_module_are_told_apart(kernel):
 def test_code_without_a_known_source_is_unknown(kernel):
     exec("def f(): return 1", kernel.space)
     kernel.cells.belongs = lambda thing: getattr(thing, "__module__", "") == "__main__"
-    assert kernel.digest(kernel.space["f"]).reason == " (function f: its source is not known)"
+    assert kernel.digest(kernel.space["f"]).reason == "function f: its source is not known"

@@ -238,13 +238,13 @@ def test_a_weak_reference_counts_by_what_it_points_to(digest):
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ((i for i in ()), " (generator)"),
-        (iter([1]), " (list_iterator)"),
-        (zip(), " (zip)"),
-        (map(len, []), " (map)"),
-        (itertools.chain([1]), " (itertools.chain)"),
-        (threading.Lock(), " (_thread.lock)"),
-        (types.SimpleNamespace(items=[1, 2, 3, (i for i in ())]), ".items[3] (generator)"),
+        ((i for i in ()), "generator"),
+        (iter([1]), "list_iterator"),
+        (zip(), "zip"),
+        (map(len, []), "map"),
+        (itertools.chain([1]), "itertools.chain"),
+        (threading.Lock(), "_thread.lock"),
+        (types.SimpleNamespace(items=[1, 2, 3, (i for i in ())]), "items[3] (generator)"),
         ({"db": [{}, {"locks": (threading.RLock(),)}]}, "['db'][1]['locks'][0] (_thread.RLock)"),
         ([functools.partial(len, iter(()))], None),
     ],
@@ -252,7 +252,7 @@ def test_a_weak_reference_counts_by_what_it_points_to(digest):
 def test_what_cannot_be_digested_says_which_part_and_why(kernel, value, reason):
     found = kernel.digest(value)
     assert found.digest is None
-    assert found.reason == reason if reason else found.reason.endswith(" (tuple_iterator)")
+    assert found.reason == reason if reason else found.reason == "tuple_iterator, somewhere inside"
 
 
 def test_open_files_connections_sockets_and_threads_have_no_digest(kernel, tmp_path):

@@ -1,0 +1,55 @@
+"""Shapes that make do with less: what can be compared of values that have no digest (traps 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from keel_notebook.core.ports import Definitions, Digested
+from keel_notebook.payload import kinds, registry
+from keel_notebook.payload.memory import Contents
+from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, label, one_way
+from keel_notebook.payload.typename import type_name
+
+
+class Outlines(Shapes):
+    """Takes values apart like ``Shapes``; an object of a library that has no digest is only its type.
+
+    All of it or nothing: clients change by being used (a cookie, a connection in the pool), so the parts of one that
+    happen to have digests say nothing.
+    """
+
+    def __init__(self, definitions: Definitions, contents: Contents, *, strict: Callable[[Any], Digested]) -> None:
+        super().__init__(definitions, contents)
+        self._strict = strict
+        self._asked: dict[int, tuple[Any, Shape]] = {}
+
+    def of(self, value: Any) -> Shape:
+        """The shape of any value. Raises Unknown for generators, iterators and open files."""
+        cls = type(value)
+        if one_way(cls):
+            raise Unknown(value, type_name(cls))
+        if not self._from_a_library(cls):
+            return super().of(value)
+        known = self._asked.get(id(value))
+        if known is None:
+            known = self._asked[id(value)] = (value, self._whole(value))
+        return known[1]
+
+    def plain(self, cls: type, sample: Any) -> bool:
+        """Whether all there is to instances of ``cls`` is their ``__dict__``."""
+        return not self._from_a_library(cls) and super().plain(cls, sample)
+
+    def _whole(self, value: Any) -> Shape:
+        found = self._strict(value)
+        self.reaches |= found.reaches
+        self.weak |= found.weak
+        if found.digest is not None:
+            return Shape(label("whole", found.digest))
+        self.weak = True
+        return Shape(b"only its type", (type(value),))
+
+    def _from_a_library(self, cls: type) -> bool:
+        if is_builtin(cls) or is_entity(cls) or kinds.find(cls) or registry.find(cls):
+            return False
+        return not self.definitions.belongs(cls) and not self.definitions.is_local(cls.__module__)
