@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Payload, Status, entry_id
 from keel_notebook.journal.disk import DiskJournal, open_journal
 from keel_notebook.journal.folder import Folder
@@ -150,6 +148,8 @@ def ingested(folder: Path) -> None:
 
 def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
     """As anybody would read the record file."""
+    import duckdb  # here, so that what the scripts of the tests import stays what a kernel imports
+
     with duckdb.connect(str(folder / "journal.duckdb"), read_only=True) as con:
         return con.execute(sql).fetchall()
 
