@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab lint test bench labextension webtest browser screenshots examples picture wheel chromium clean
+.PHONY: help setup demo lab lint test bench soak labextension webtest browser screenshots examples picture wheel chromium clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ screenshots: labextension chromium  ## take the pictures of the docs anew
 
 bench: $(READY)  ## speed, as ratios measured in one run; report in build/bench
 	@$(BIN)/python -m bench
+
+soak: $(READY)  ## the crash tests with thousands of kills
+	@KEEL_SOAK=$(or $(KILLS),3000) $(PYTEST) --timeout 0 -m crash tests/crash tests/journal
 
 examples: $(READY)  ## execute the examples again and keep their outputs
 	@$(BIN)/python scripts/refresh_examples.py

@@ -77,7 +77,7 @@ def test_c89_a_fork_pool_in_a_step_leaves_the_journal_as_it_was(tmp_path: Path) 
     assert troubles(tmp_path / ".keel") == []
 
 
-@pytest.mark.parametrize("forking", ["os.fork()", "ctypes.CDLL(None).fork()"])
+@pytest.mark.parametrize("forking", ["os.fork()", "ctypes.PyDLL(None).fork()"])
 def test_a_child_that_outlives_a_killed_kernel_does_not_make_it_look_alive(tmp_path: Path, forking: str) -> None:
     """Also one that was forked behind Python's back and still holds the lock."""
     done = script(

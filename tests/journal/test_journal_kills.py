@@ -151,7 +151,7 @@ class DyingConnection:
 
 def recorded(folder: Path) -> dict[str, Entry]:
     reader = read_journal(folder, seal=KeySeal())
-    found = {one.entry: one for flow in (FLOW, OTHER) for one in reader.records(flow).entries}
+    found = {one.entry: one for flow in (FLOW, OTHER) for one in reader.history(flow)}
     reader.close()
     return found
 
