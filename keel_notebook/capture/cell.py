@@ -18,6 +18,7 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 
+from keel_notebook.capture.loads import unwatch_loads, watch_loads
 from keel_notebook.capture.mark import find_step, mark
 from keel_notebook.core.options import Marker
 
@@ -82,6 +83,7 @@ class CellGate:
         shell.events.register("pre_run_cell", self._starts)
         shell.events.register("post_run_cell", self._ended)
         self._register()
+        watch_loads()  # what a module was when it was loaded can be seen at no other time
 
     def uninstall(self) -> None:
         """Leave the shell as it was. Safe to call twice."""
@@ -93,6 +95,7 @@ class CellGate:
         for registered, mine in ((shell.ast_transformers, self), (shell.input_transformers_cleanup, mark)):
             if mine in registered:
                 registered.remove(mine)
+        unwatch_loads()
         self._forget()
 
     def _register(self) -> None:

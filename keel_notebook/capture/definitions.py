@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keel_notebook.capture.loads import unwatch_loads
 from keel_notebook.capture.modules import LoadedModules
 from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
@@ -35,7 +34,7 @@ class NotebookDefinitions:
     """The code of functions, classes and modules of one kernel.
 
     Cheap to make. What it knows belongs to the shell and outlives it: classes by the cell that made them and
-    modules as they were loaded, from the first ``NotebookDefinitions(shell)`` on. Make one when keel is loaded.
+    modules as they were loaded, from the first ``NotebookDefinitions(shell)`` on.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -81,7 +80,7 @@ class NotebookDefinitions:
             self._seen.learn(thing, _learned(definition))
 
     def close(self) -> None:
-        """Stop watching the shell and its imports."""
+        """Stop watching the shell."""
         self._seen.close(self._shell)
 
     def edited_not_reloaded(self) -> list[str]:
@@ -180,13 +179,13 @@ class _Seen:
         seen = _SEEN.get(shell)
         if seen is None:
             seen = _SEEN[shell] = cls(shell)
+            seen._look_back()
             shell.events.register("post_run_cell", seen._after_cell)
         return seen
 
     def close(self, shell: Any) -> None:
         if _SEEN.pop(shell, None) is self:
             shell.events.unregister("post_run_cell", self._after_cell)
-            unwatch_loads()
 
     def learn(self, thing: Any, found: _Found) -> None:
         if isinstance(thing, type):
@@ -200,6 +199,13 @@ class _Seen:
         if "class " in source and (cell := self._texts.parsed(source)) is not None:
             for text in (cell, *self._texts.inside(cell)):
                 self._note_classes(text)
+
+    def _look_back(self) -> None:
+        """Cells that ran before anybody looked: a class that is bound to its own name is from the newest of them."""
+        for cell in self._texts.cells():
+            if "class " in cell.source:
+                for text in (cell, *self._texts.inside(cell)):
+                    self._note_classes(text)
 
     def _note_classes(self, text: ParsedCell) -> None:
         """Remember which class object came from which text, while that is plain to see."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
-from keel_notebook.core.magictext import RUN_ONCE
+from keel_notebook.core.harmless import RUN_ONCE_MAGICS
 from keel_notebook.core.options import Marker, find_marker
 
 _CELL_MAGIC = re.compile(r"%%(\w\S*)")
@@ -37,7 +37,7 @@ def find_step(raw: str) -> Marker | None:
     marker = find_marker(raw)
     if marker is None and raw.lstrip().startswith("%%"):
         line, _, body = raw.lstrip().partition("\n")
-        if line[2:].split()[0:1] and line[2:].split()[0] in RUN_ONCE:
+        if line[2:].split()[0:1] and line[2:].split()[0] in RUN_ONCE_MAGICS:
             return find_marker(body)
     return marker
 

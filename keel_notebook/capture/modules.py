@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keel_notebook.capture.loads import LOADS, Stamp, is_installed, public_variables, serial_of, stamp_of, watch_loads
+from keel_notebook.capture.loads import LOADS, Stamp, is_installed, public_variables, serial_of, stamp_of
 from keel_notebook.core.fingerprint import definition_digest
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
@@ -56,7 +56,6 @@ class LoadedModules:
         self._installed: set[str] = set()
         self._closures: dict[str, tuple[object, list[str]]] = {}
         self._looked_at: set[str] = set()
-        watch_loads()
         self.look()
 
     def look(self) -> None:

@@ -80,8 +80,9 @@ class ExecutedTexts:
         return _verified(text, code, self._flags)  # a script may have been edited since %run ran it
 
     def cells(self) -> Iterator[ParsedCell]:
-        """All cells that were compiled and are Python."""
-        for filename in list(self._shell.compile._filename_map):
+        """All cells that were compiled and are Python, the one that ran last first."""
+        counts: dict[str, int] = dict(self._shell.compile._filename_map)
+        for filename in sorted(counts, key=counts.__getitem__, reverse=True):
             entry = linecache.cache.get(filename)
             if entry is not None and len(entry) == 4 and (text := self.parsed("".join(entry[2]))) is not None:
                 yield text

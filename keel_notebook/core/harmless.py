@@ -79,6 +79,9 @@ NAMESPACE_ATTRIBUTES = words(
 )
 """Attributes that lead to the notebook's namespace by another way than a name."""
 
+RUN_ONCE_MAGICS = words("time capture prun keel_step snakeviz pyinstrument scalene viztracer")
+"""Cell magics whose body runs once, in the notebook's namespace: a step may stand below one."""
+
 EVERYTHING_MAGICS = words("who who_ls whos rerun edit ed psearch macro pastebin notebook")
 VERBATIM_MAGICS = words(
     """

@@ -18,7 +18,7 @@ QUERY_CALLS = words(
     """
     sql query execute executemany eval assign_sql read_sql read_sql_query read_sql_table from_query sqldf run_query
     sql_query scan from_formula formula ols gls wls glm logit probit poisson mixedlm rlm quantreg gee dmatrix
-    dmatrices aov lmer feols
+    dmatrices aov lmer feols evaluate table view aes
     """
 )
 """Calls whose string arguments name frames and arrays of the caller. ``smf.ols("y ~ x")`` reads ``x`` where the

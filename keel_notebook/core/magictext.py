@@ -84,9 +84,6 @@ _RUNS = {
 """Magics that run Python in the notebook, with their one-letter options."""
 
 RUNNING = frozenset(_RUNS)
-RUN_ONCE = frozenset(name for name, runs in _RUNS.items() if runs.scope is Scope.CELL) - {"lprun", "mprun", "debug"}
-"""Cell magics whose body runs once, in the notebook's namespace: a step may stand below one."""
-
 _TEXT_ONLY = words(
     """
     alias autoawait autocall autoindent autoreload bash bookmark cat cd clear cls colors conda config connect_info

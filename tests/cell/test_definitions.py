@@ -142,14 +142,16 @@ def test_a_class_that_was_defined_again_is_the_one_that_it_is(notebook: Notebook
     assert notebook.source("A") == "class A:\n  x = 1"
 
 
-def test_a_class_of_before_keel_is_known_if_there_is_no_doubt() -> None:
+def test_a_class_of_before_keel_is_known_where_there_is_no_doubt() -> None:
     with shell() as made:
-        run(made, "class A:\n  x = 1")
-        run(made, "class B:\n  x = 1")
-        run(made, "class B:\n  x = 2")
+        for cell in ("class A:\n  x = 1", "class B:\n  x = 1", "Old = B", "class B:\n  x = 2"):
+            run(made, cell)
         definitions = NotebookDefinitions(made)
-        assert definitions.of(made.user_ns["A"]) is not None
-        assert definitions.of(made.user_ns["B"]) is None
+        sources = {name: definitions.of(made.user_ns[name]) for name in ("A", "B", "Old")}
+        assert sources["A"] is not None
+        assert sources["B"] is not None
+        assert "x = 2" in sources["B"].source
+        assert sources["Old"] is None
 
 
 @pytest.mark.parametrize(
@@ -241,14 +243,11 @@ def test_what_a_cell_defines_is_not_what_a_record_says(notebook: Notebook) -> No
     assert notebook.source("f") == "def f(): return 2"
 
 
-def test_nothing_is_watched_after_closing() -> None:
-    from importlib.machinery import SourceFileLoader
-
+def test_the_shell_is_as_before_after_closing() -> None:
     with shell() as made:
         before = list(made.events.callbacks["post_run_cell"])
         definitions = NotebookDefinitions(made)
-        assert SourceFileLoader.path_stats.__module__ == "keel_notebook.capture.loads"
+        assert made.events.callbacks["post_run_cell"] != before
         definitions.close()
         definitions.close()
         assert made.events.callbacks["post_run_cell"] == before
-        assert SourceFileLoader.path_stats.__module__ != "keel_notebook.capture.loads"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ def gated() -> Iterator[Gated]:
         yield made, probe
         gate.uninstall()
         assert gate not in made.ast_transformers
+        assert SourceFileLoader.path_stats.__module__ != "keel_notebook.capture.loads"
 
 
 def test_cells_are_asked_about_and_ended(gated: Gated) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
 from keel_notebook.capture.mark import find_step, mark
+from keel_notebook.core.harmless import RUN_ONCE_MAGICS
+from keel_notebook.core.magictext import Magic, Scope
+from tests.cell.reading import parsed
 
 
 def marked(cell: str) -> str:
@@ -87,3 +92,11 @@ def test_it_never_fails_and_never_changes_the_number_of_lines(cell: str) -> None
 def test_a_step_may_stand_below_a_magic_that_runs_its_body_once(cell: str, line: str | None) -> None:
     marker = find_step(cell)
     assert (marker.line if marker is not None else None) == line
+
+
+def test_the_magics_that_a_step_may_stand_below_do_run_their_body_once() -> None:
+    for name in RUN_ONCE_MAGICS:
+        (statement,) = parsed(f"%%{name}\nx = 1").tree.body
+        assert isinstance(statement, ast.Expr)
+        assert isinstance(statement.value, Magic)
+        assert statement.value.scope is Scope.CELL

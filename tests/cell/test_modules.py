@@ -13,7 +13,10 @@ from tests.cell.cell_kernel import Kernel, started
 
 pytestmark = pytest.mark.kernel
 
-WATCH = "from keel_notebook.capture.definitions import NotebookDefinitions as _N\n_n = _N(get_ipython())"
+WATCH = (
+    "from keel_notebook.capture.loads import watch_loads as _w; _w()\n"
+    "from keel_notebook.capture.definitions import NotebookDefinitions as _N; _n = _N(get_ipython())"
+)
 
 
 class Folder:
@@ -203,3 +206,15 @@ def test_c104_what_autoreload_brought_up_to_date_is_what_the_disk_says(folder: F
     assert "auto.py" not in folder.edited()
     assert folder.digest("auto") not in (before, None)
     folder.run("%autoreload 0")
+
+
+def test_modules_loaded_between_keel_and_its_first_step_are_known(tmp_path: Path) -> None:
+    (tmp_path / "soon.py").write_text("x = 1\n")
+    with started(str(tmp_path)) as kernel:
+        kernel.run("from keel_notebook.capture.loads import watch_loads as _w; _w()")
+        (tmp_path / "soon.py").write_text("x = 222\n")
+        kernel.run("import soon\nsoon.x = 3")
+        (tmp_path / "soon.py").write_text("x = 4444\n")
+        kernel.run(WATCH)
+        assert kernel.value("_n.module('soon').digest") is not None
+        assert kernel.value("_n.edited_not_reloaded()") == ["soon.py"]
