@@ -108,21 +108,19 @@ class DiskJournal:
         """
         self._awake()
         body = wire.pack_entry(entry)
-        objects = wire.objects_of(entry)
-        # Losing a retirement would bring back what a person rejected: one flipped bit must not be able to.
-        copies = 2 if entry.kind is Kind.RETIRE else 1
+        view = self._views.get(entry.flow)
+        was_whole = view is not None and view.whole
+        if view is not None:
+            view.whole = False
         try:
-            self._still_mine(entry)
-            end, stamp = self._writer.write(Mark.ENTRY, body, step=entry.step, copies=copies)
-        except StartedOverError as error:
-            self._begin_anew()
-            self._still_mine(entry)
-            if not all(map(self._objects.holds, objects)):
-                raise self._gone() from error
-            end, stamp = self._writer.write(Mark.ENTRY, body, step=entry.step, copies=copies)
-        if objects:
+            end, stamp = self._write(entry, body)
+        except KeelError:
+            if view is not None:
+                view.whole = was_whole
+            raise
+        if objects := wire.objects_of(entry):
             self._safety.entry_written(end, entry.flow, objects, stamp)
-        if (view := self._views.get(entry.flow)) is not None:
+        if view is not None and was_whole:
             view.add_own(entry, stamp, self._seen())
         (self._running.add if entry.status in _BEGUN else self._running.discard)(entry.entry)
         if synced:
@@ -243,6 +241,19 @@ class DiskJournal:
         return len(foreign)
 
     # The ground under it
+
+    def _write(self, entry: Entry, body: bytes) -> tuple[int, int]:
+        # Losing a retirement would bring back what a person rejected: one flipped bit must not be able to.
+        copies = 2 if entry.kind is Kind.RETIRE else 1
+        self._still_mine(entry)
+        try:
+            return self._writer.write(Mark.ENTRY, body, step=entry.step, copies=copies)
+        except StartedOverError as error:
+            self._begin_anew()
+            self._still_mine(entry)
+            if not all(map(self._objects.holds, wire.objects_of(entry))):
+                raise self._gone() from error
+            return self._writer.write(Mark.ENTRY, body, step=entry.step, copies=copies)
 
     def after_fork(self) -> None:
         """In a forked child: let go of the lock and of all files, and never write again (DESIGN 7)."""

@@ -93,7 +93,7 @@ def _answer_from_copy(place: Folder, ask: Callable[[RecordFile], bytes]) -> byte
         taken = TakeIn(place, record, _readable_index(place))
         taken.run()
         taken.close()
-        record.close(checkpoint=True)
+        record.close(fold=True)
         return _asked(RecordFile(copy, read_only=True), ask)
 
 
@@ -129,7 +129,7 @@ def _rebuild_heads(place: Folder, index: Index | None) -> None:
         taken.run()
         totals = record.totals(log.flow for log in taken.changed())
         generation = record.generation()
-        record.close(checkpoint=False)
+        record.close(fold=False)
         publish_heads(place, taken, generation=generation, totals=totals, resumable=False)
         taken.close()
 
@@ -160,7 +160,7 @@ def _asked(record: RecordFile, ask: Callable[[RecordFile], bytes]) -> bytes:
     try:
         return ask(record)
     finally:
-        record.close(checkpoint=False)
+        record.close(fold=False)
 
 
 def _select(sql: str) -> Callable[[RecordFile], bytes]:

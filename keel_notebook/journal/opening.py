@@ -122,7 +122,7 @@ def salvage(place: Folder, moved: list[str]) -> list[Stored]:
             found = record.readable_bodies()
         finally:
             with contextlib.suppress(duckdb.Error):
-                record.close(checkpoint=False)
+                record.close(fold=False)
         note(place, f"{len(found)} entries could be read from {os.path.basename(moved[0])} and were kept.")
     return found
 
@@ -133,10 +133,10 @@ def _closing(record: RecordFile) -> Iterator[RecordFile]:
         yield record
     except BaseException:
         with contextlib.suppress(duckdb.Error):
-            record.close(checkpoint=False)
+            record.close(fold=False)
         raise
     try:
-        record.close(checkpoint=True)
+        record.close(fold=True)
     except duckdb.Error as error:
         if why(error) is not Why.DAMAGED:
             raise raised(error) from error

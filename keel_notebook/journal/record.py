@@ -147,10 +147,10 @@ class RecordFile:
             return [], []
         return [column[0] for column in found.description], found.fetchall()
 
-    def close(self, *, checkpoint: bool) -> None:
-        """Close; with ``checkpoint`` nothing is left beside the file."""
+    def close(self, *, fold: bool) -> None:
+        """Close; with ``fold`` its log goes into it, so that nothing is left beside it."""
         try:
-            if checkpoint:
+            if fold:
                 self._con.execute("CHECKPOINT")
         finally:
             self._con.close()

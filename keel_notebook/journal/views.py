@@ -50,11 +50,14 @@ class FlowView:
         self._top = 0
         self._index_stamp: tuple[int, ...] = ()
         self._lost_sight = False
+        self.whole = False
+        """Whether ``log`` holds everything read so far: not if an interrupt came while it was being changed."""
         self._current: FlowRecords | None = None
         self._current_at = -1
 
     def attach(self, *, own: int | None) -> None:
         """Read the flow. ``own`` is the run whose entries this kernel adds by itself from now on."""
+        self._own = own
         refusal: JournalUnreachableError | None = None
         healed = False
         for _ in range(_TRIES):
@@ -76,13 +79,17 @@ class FlowView:
                 continue
             if own is not None and own in self._cursors:
                 self._cursors.pop(own).close()
-            self._own = own
+            self.whole = True
             return
         raise JournalUnreachableError(journal=self._place.path, detail="it changes faster than it can be read")
 
     def records(self) -> FlowRecords:
         """What is recorded of the flow now."""
+        if not self.whole:
+            self.attach(own=self._own)
+        self.whole = False
         self._keep_up()
+        self.whole = True
         if self._current is None or self._current_at != self.log.changes:
             log = self.log
             self._current = FlowRecords(self._flow, log.entries(), dict(log.runs), frozenset(log.untrusted))
@@ -90,9 +97,13 @@ class FlowView:
         return self._current
 
     def add_own(self, entry: Entry, stamp: int, seen: RunSeen) -> None:
-        """Take in an entry that this kernel has just appended in its run ``seen``."""
+        """Take in an entry that this kernel has just appended in its run ``seen``.
+
+        ``whole`` is taken back before the append, so that an interrupt in between is no gap.
+        """
         self.log.add_own(entry, stamp)
         self.log.see(seen.start.run, seen)
+        self.whole = True
 
     def untrusted_bodies(self) -> list[bytes]:
         """What lacks the owner's seal, as it was written."""
@@ -209,6 +220,7 @@ class FlowView:
         changes = self.log.changes
         self.log = FlowLog(self._flow, seal=self._seal, keep_bodies=self._keep_bodies)
         self.log.changes = changes + 1
+        self.whole = False
         self._lost_sight = False
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keel_notebook.core.model import Status
-from keel_notebook.core.ports import RunEnd, RunStart
-from keel_notebook.journal import ingest, liveness, troubles, wire
-from keel_notebook.journal.folder import Folder
-from keel_notebook.journal.frames import Mark
-from keel_notebook.journal.liveness import Life
+from keel_notebook.core.ports import RunEnd
+from keel_notebook.journal import troubles
+from keel_notebook.journal.flowlog import FlowLog
 from keel_notebook.journal.reader import read_journal
-from keel_notebook.journal.segment import Segment
 from tests.journal.journals import (
     FLOW,
     OTHER,
@@ -107,26 +101,6 @@ def test_a_run_number_is_never_given_out_twice_whatever_was_ingested_or_lost(tmp
     assert seen == sorted(set(seen))
 
 
-def test_a_number_whose_segment_was_deleted_while_it_was_claimed_is_given_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / ".keel"
-    for _ in range(2):
-        journal = opened(folder)
-        journal.append(entry(journal))
-        drop(journal)
-    listed = [1]
-
-    def stale(self: Folder) -> list[int]:
-        return listed if listed and listed.pop() else real(self)
-
-    real = Folder.runs
-    ingested(folder)  # run 1 is gone by now, run 2 stays as the highest
-    os.unlink(folder / "inbox" / "2.seg")
-    monkeypatch.setattr(Folder, "runs", lambda self: [1] if listed and listed.pop() else real(self))
-    assert opened(folder).run == 3
-
-
 def test_k33_a_wall_clock_that_jumps_back_does_not_change_the_order(tmp_path: Path) -> None:
     folder = tmp_path / ".keel"
 
@@ -146,76 +120,6 @@ def test_k33_a_wall_clock_that_jumps_back_does_not_change_the_order(tmp_path: Pa
     assert steps(first) == ["a", "b"]
     first.append(entry(first, "c"))
     assert steps(first) == steps(second) == steps(opened(folder)) == ["a", "b", "c"]
-
-
-def start(**changes: Any) -> RunStart:
-    own = {"run": 1, "host": liveness.host(), "pid": os.getpid(), "boot": liveness.boot()}
-    return RunStart(**{**own, "started": liveness.born(os.getpid()), **changes})
-
-
-@pytest.mark.parametrize(
-    ("changes", "locked", "life"),
-    [
-        ({}, True, Life.ALIVE),
-        ({}, False, Life.GONE),
-        ({}, None, Life.ALIVE),
-        ({"started": 1.0}, None, Life.GONE),
-        ({"started": 1.0}, True, Life.GONE),
-        ({"pid": 2**22 - 1}, None, Life.GONE),
-        ({"host": "elsewhere"}, True, Life.ALIVE),
-        ({"host": "elsewhere"}, False, Life.GONE),
-        ({"host": "elsewhere"}, None, Life.UNKNOWN),
-        ({"boot": "an earlier one"}, None, Life.UNKNOWN),
-    ],
-)
-def test_c84_who_lives_with_and_without_locks(changes: dict[str, Any], locked: bool | None, life: Life) -> None:
-    assert liveness.life(start(**changes), liveness.pid_space(), locked) is life
-
-
-@pytest.mark.parametrize(
-    ("changes", "asked", "ended", "end"),
-    [
-        ({}, False, False, RunEnd.DIED),
-        ({}, True, False, RunEnd.ASKED),
-        ({}, True, True, RunEnd.CLEAN),
-        ({"boot": "an earlier one"}, False, False, RunEnd.VANISHED),
-        ({"host": "elsewhere"}, False, False, RunEnd.VANISHED),
-        ({"boot": "an earlier one"}, False, True, RunEnd.CLEAN),
-    ],
-)
-def test_how_a_run_ended_is_told_apart(changes: dict[str, Any], asked: bool, ended: bool, end: str) -> None:
-    assert liveness.end_of(start(**changes), Life.GONE, asked=asked, ended=ended) == end
-    assert liveness.end_of(start(**changes), Life.ALIVE, asked=asked, ended=ended) == RunEnd.OPEN
-
-
-def test_c84_a_live_kernel_on_a_drive_without_locks_keeps_its_segment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_locks(fd: int, how: int) -> None:
-        raise OSError(errno.ENOTSUP, "Operation not supported")
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    folder = tmp_path / ".keel"
-    first, second = opened(folder), opened(folder)
-    first.append(entry(first, "a"))
-    second.append(entry(second, "b"))
-    ingested(folder)
-    assert Folder(folder).runs() == [1, 2]
-    assert {seen.end for seen in second.records(FLOW).runs.values()} == {RunEnd.OPEN}
-    first.append(entry(first, "c"))
-    assert steps(second) == ["a", "b", "c"]
-    assert not (folder / "journal.lock.held").exists()
-
-    def dies(fd: int) -> None:
-        third = opened(folder)
-        third.append(entry(third, "d"))
-        os.write(fd, b"x")
-        time.sleep(60)
-
-    with killed_child(dies) as (_, reading):
-        os.read(reading, 1)
-        assert second.records(FLOW).runs[3].end == RunEnd.OPEN
-    assert second.records(FLOW).runs[3].end == RunEnd.DIED
 
 
 def test_an_entry_with_a_payload_is_seen_while_its_kernel_lives_and_vouched_once_it_is_safe(tmp_path: Path) -> None:
@@ -336,46 +240,24 @@ def test_records_may_be_asked_while_the_flush_thread_is_busy(tmp_path: Path, mon
     journal.close(clean=True)
 
 
-def test_a_segment_whose_kernel_locks_it_while_an_ingest_takes_it_for_a_dead_one_is_not_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between creating its segment and locking it, a kernel looks dead. What it writes then must not be lost."""
-    folder = tmp_path / ".keel"
-    first = opened(folder)
-    first.append(entry(first, "first"))
-    place = Folder(folder)
-    fd = os.open(place.segment(2), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
-    slow = Segment(place, 2, fd, seal=KeySeal())
-    third = opened(folder)
-    third.append(entry(third, "third"))
-    publish = ingest.publish_heads
-
-    def then_it_locks(*args: Any, **how: Any) -> None:
-        publish(*args, **how)
-        liveness.take(fd)
-        slow.begin(start(run=2))
-        slow.append(Mark.ENTRY, wire.pack_entry(entry(third, "slow")), fence=0, stamp=2**60)
-
-    monkeypatch.setattr(ingest, "publish_heads", then_it_locks)
-    ingest.ingest(place, wait_s=5)
-    assert steps(third) == ["first", "third", "slow"]
-    assert steps(read_journal(folder, seal=KeySeal())) == ["first", "third", "slow"]
-    slow.close()
-
-
-def test_a_segment_that_was_deleted_before_its_kernel_locked_it_is_claimed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["while attaching", "while keeping up", "while noting its own entry"])
+def test_an_interrupt_while_records_are_read_leaves_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     folder = tmp_path / ".keel"
-    opened(folder)
-    take = liveness.take
+    other, mine = opened(folder), opened(folder)
+    other.append(entry(other, "before"))
+    if where != "while attaching":
+        assert steps(mine) == ["before"]
+    other.append(entry(other, "after"))
+    cut = FlowLog.add_own if where == "while noting its own entry" else FlowLog.add
 
-    def late(fd: int) -> bool | None:
-        monkeypatch.setattr(liveness, "take", take)
-        os.unlink(Folder(folder).segment(2))
-        return take(fd)
+    def interrupted(*args: Any) -> None:
+        monkeypatch.setattr(FlowLog, cut.__name__, cut)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(liveness, "take", late)
-    journal = opened(folder)
-    journal.append(entry(journal))
-    assert steps(read_journal(folder, seal=KeySeal())) == ["fit"]
+    monkeypatch.setattr(FlowLog, cut.__name__, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mine.append(entry(mine, "own")) if where == "while noting its own entry" else mine.records(FLOW)
+    assert sorted(steps(mine)) == sorted(steps(read_journal(folder, seal=KeySeal())))
+    assert {"before", "after"} <= set(steps(mine))

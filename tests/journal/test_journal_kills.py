@@ -159,7 +159,7 @@ def recorded(folder: Path) -> dict[str, Entry]:
 def in_the_record_file(folder: Path) -> dict[str, str]:
     opened_file = record.RecordFile(str(folder / "journal.duckdb"), read_only=True)
     rows = dict(opened_file.select("SELECT entry, status FROM entries")[1])
-    opened_file.close(checkpoint=False)
+    opened_file.close(fold=False)
     return rows
 
 
