@@ -29,6 +29,12 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+def __dir__() -> list[str]:
+    import keel_notebook.api as api  # noqa: PLC0415, PLR0402 as above
+
+    return sorted({*__all__, *api.__all__})
+
+
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Switch keel on in this shell (`%load_ext keel_notebook`). Quiet, and safe to call twice."""
     from keel_notebook.front.magics import load  # noqa: PLC0415 importing the package must not import IPython

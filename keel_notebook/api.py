@@ -272,7 +272,7 @@ async def asleep(duration: str | float, /) -> None:
 def promise(name: str, /) -> Promise:
     """Something that a person or another program decides: ``.id``, ``.token`` (only when new), ``.result()``.
 
-    `keel resolve PROMISE --token T --value JSON` answers it, from any process, while the kernel is dead or alive.
+    ``engine.waits.resolve`` answers it, from any process, while the kernel is dead or alive.
     """
     calls = _calls(needed=True)
     if calls is None:

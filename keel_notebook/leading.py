@@ -97,7 +97,7 @@ class Leader:
         self.refuse_without(cell)
         analysis = self._analysis(cell)
         name = options.name or cell.cell_id or self.ledger.unnamed(analysis.code or "?")
-        if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw):
+        if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.in_file):
             raise DuplicateStepError(step=name)
         self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
         self._tell_degraded()

@@ -20,7 +20,7 @@ from keel_notebook.capture.world import World
 from keel_notebook.core.cellcode import parse_cell
 from keel_notebook.core.decide import ABSENT, Mode, same
 from keel_notebook.core.model import Digest, FileSeen, Input
-from keel_notebook.core.plans import notebook_cells
+from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
 from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
@@ -50,6 +50,8 @@ class Attached:
     stepper: Stepper
     calls_on: Callable[[FlowSeen], Calls]
     """What carries out the durable calls of this kernel, on the flow that they belong to."""
+    in_file: Callable[[str], int]
+    """How many cells of the notebook's file carry a step's name."""
     holds: Callable[[str, Digest | None], bool]
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
 
@@ -137,6 +139,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     def files_seen(seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
         return files.inputs(seen.files) + tuple(files.seen(path, "makes") for path in makes)
 
+    cells = NotebookFile(notebook, shell.transform_cell)
+
     def holds(name: str, digest: Digest | None) -> bool:
         there = name in namespace and is_small_data(namespace[name])
         return there and same(digest, digester.digest(namespace[name]).digest)
@@ -163,7 +167,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         value=namespace.get,
         preview=preview,
         kind_of=kind_of,
-        read_below=cells_below(shell, notebook),
+        read_below=cells.read_below,
         copyable=lambda name: is_small_data(namespace[name]),
         file_now=files.now,
         file_seen=files.seen,
@@ -189,7 +193,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             say=kernel.say,
         )
 
-    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, holds)
+    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, cells.named, holds)
 
 
 def kind_of(value: Any) -> str:
@@ -200,17 +204,26 @@ def kind_of(value: Any) -> str:
     )
 
 
-def cells_below(shell: Any, notebook: Path | None) -> Callable[[str], frozenset[str]]:
-    """Answers which names are read below a step, from the notebook's file as it was last saved."""
+class NotebookFile:
+    """The notebook's file as it was last saved, where somebody tells which one it is."""
 
-    def below(step: str) -> frozenset[str]:
+    def __init__(self, path: Path | None, transform: Callable[[str], str]) -> None:
+        self._path = path
+        self._transform = transform
+
+    def _cells(self) -> tuple[PlannedCell, ...]:
         try:
-            cells = notebook_cells(json.loads(notebook.read_text("utf-8"))) if notebook is not None else ()
+            return notebook_cells(json.loads(self._path.read_text("utf-8"))) if self._path is not None else ()
         except (OSError, ValueError, AttributeError, TypeError):
-            return frozenset()  # not there, or no notebook: then only what was recorded counts
-        return read_below([(cell.step, names_of(cell.source, shell.transform_cell)) for cell in cells], step)
+            return ()  # not there, or no notebook: then only what was recorded counts
 
-    return below
+    def read_below(self, step: str) -> frozenset[str]:
+        """Names that the cells below a step read."""
+        return read_below([(cell.step, names_of(cell.source, self._transform)) for cell in self._cells()], step)
+
+    def named(self, step: str) -> int:
+        """How many cells carry the name of a step."""
+        return sum(cell.step == step for cell in self._cells())
 
 
 def names_of(source: str, transform: Callable[[str], str]) -> CellNames:

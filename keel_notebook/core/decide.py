@@ -168,9 +168,11 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         if current is not None and name in recorded and same(left.get(name), current.digest):
             continue  # already applied: the input is what this record itself left
         found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
+    told: set[str] = set()
     for seen in entry.files:
         content = facts.files.get(seen.path)
-        if seen.role in VALIDATED and not same(seen.digest, content):
+        if seen.role in VALIDATED and seen.path not in told and not same(seen.digest, content):
+            told.add(seen.path)  # a file may be declared and read: it is one difference
             found.append(Difference(Part.FILE, seen.path, detail=_file_detail(content)))
     if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
         found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
@@ -246,7 +248,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     if newest_ok is not None and (stops or not recorded.tries):
         return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
     if recorded.tries:
-        return Execute(attempt, f"its kernel went away while it ran; this is attempt {attempt}")
+        return Execute(attempt, "its kernel went away while it ran")
     return Execute(attempt, _first_time(recorded.entries))
 
 

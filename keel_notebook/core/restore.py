@@ -39,6 +39,8 @@ class Holdings:
     definitions: tuple[tuple[str, str], ...] = ()
     """(cell, source) of imports, functions and classes of plain cells, in order: statements of these kinds only."""
     lost: tuple[Lost, ...] = ()
+    recorded: Mapping[str, Entry] = field(default_factory=dict)
+    """Every name that a record holds, the newest one of each, whatever plain cells did since."""
 
 
 def holdings(entries: Sequence[Entry]) -> Holdings:
@@ -47,14 +49,17 @@ def holdings(entries: Sequence[Entry]) -> Holdings:
     held: dict[str, Entry] = {}
     plain: dict[str, Entry] = {}
     touched: dict[str, Entry] = {}
+    recorded: dict[str, Entry] = {}
     for entry in entries:
         record = _record(entry, by_id)
         if record is not None:
             _bind(record, held, plain, touched)
+            if record.payload is not None:
+                recorded |= dict.fromkeys((item.name for item in record.writes), record)
         elif entry.kind is Kind.PLAIN and entry.status is Status.OK:
             _plain(entry, held, plain, touched)
     order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
-    return Holdings(held, tuple(order), tuple(_definitions(plain)), tuple(_lost(held, plain, touched)))
+    return Holdings(held, tuple(order), tuple(_definitions(plain)), tuple(_lost(held, plain, touched)), recorded)
 
 
 def _record(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
@@ -70,6 +75,9 @@ def _bind(record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touche
     for name in wrote | lost | set(record.deleted):
         for place in (held, plain, touched):
             place.pop(name, None)
+    if record.payload is None:  # a resource (--always): what it makes is never stored
+        lost |= wrote
+        wrote = set()
     held |= dict.fromkeys(wrote, record)
     touched |= dict.fromkeys(lost, record)
 
@@ -95,7 +103,7 @@ def _lost(held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mappin
             if name not in {defined for _, source in _definitions({name: entry}) for defined in _names(source)}:
                 yield Lost(name, f"run cell {entry.occurrence}")
         else:
-            reason = next((i.reason for i in entry.not_stored if i.name == name), "")
+            reason = next((i.reason for i in entry.not_stored if i.name == name), "a resource is never stored")
             yield Lost(name, f"run step {entry.step}: {reason}")
 
 
@@ -135,9 +143,9 @@ def _names(source: str) -> tuple[str, ...]:
 
 
 def asked_for(holding: Holdings, names: Iterable[str], namespace: Iterable[str]) -> tuple[str, ...]:
-    """The held names to put back: those asked for by name, else every one that the notebook does not have now."""
+    """The names to put back: those asked for by name, changed since or not, else all that the notebook lacks now."""
     wanted = tuple(names)
     if wanted:
-        return tuple(name for name in wanted if name in holding.held)
+        return tuple(name for name in wanted if name in holding.recorded)
     there = set(namespace)
     return tuple(name for name in holding.held if name not in there)

@@ -5,7 +5,7 @@ Memory of one kernel only; nothing here outlives it. The journal is what outlive
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from keel_notebook.core.decide import RESULT
@@ -51,19 +51,22 @@ class Ledger:
         """A cell ended."""
         self._ended = monotonic
 
-    def clashes(self, step: str, *, cell_id: str, source: str) -> bool:
-        """Whether this name belongs to another cell of the same uninterrupted pass (E080).
+    def clashes(self, step: str, *, cell_id: str, source: str, in_file: Callable[[str], int]) -> bool:
+        """Whether this name belongs to another cell of the notebook (E080).
 
-        Running the same cell again is no clash, and neither is an edit: the ids are equal where there are
-        ids, and where there are none a pause lies between the two.
+        Running the same cell again is no clash, and neither is an edit. With cell ids another cell is one of
+        another id in the same uninterrupted pass; without them only the notebook's file can tell the two apart:
+        ``in_file`` counts its cells of that name.
         """
         before = self._passes.get(step)
-        if before is not None and before[0] == self._pass:
-            same_cell = before[1] == cell_id if before[1] and cell_id else before[2] == source
-            if not same_cell:
-                return True
         self._passes[step] = (self._pass, cell_id, source)
-        return False
+        if before is None or before[2] == source:
+            return False
+        other_in_pass = before[0] == self._pass and before[1] != cell_id
+        clash = other_in_pass if before[1] and cell_id else in_file(step) > 1
+        if clash:
+            self._passes[step] = before
+        return clash
 
     def unnamed(self, code: str) -> str:
         """What stands for the name of a step that has none: ``code-hash#occurrence`` in order of execution."""

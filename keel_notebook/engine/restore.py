@@ -35,7 +35,7 @@ class RestoreReport:
     def __str__(self) -> str:
         lines = [f"restored without running a cell: {', '.join(self.restored) or 'nothing'}"]
         if self.defined:
-            lines.append(f"imports and definitions of {', '.join(self.defined)}")
+            lines.append("defined: the imports, functions and classes of plain cells")
         lines += [f"not restored: {lost.name} ({lost.reason})" for lost in self.missing]
         lines += [f"not put back: {what}" for what in self.not_put_back]
         return "\n".join(lines)
@@ -62,14 +62,15 @@ class Restorer:
         holding = holdings(records.entries)
         wanted = frozenset(asked_for(holding, names, self._shell.user_ns))
         lost = [item for item in holding.lost if not names or item.name in names]
-        lost += [Lost(name, "nothing is recorded under this name") for name in names if name not in holding.held]
+        known = holding.recorded.keys() | {item.name for item in lost}
+        lost += [Lost(name, "nothing is recorded under this name") for name in names if name not in known]
         defined = () if names else self._define(holding.definitions, lost)
         restored: set[str] = set()
         failed: list[str] = []
-        for entry in holding.order:
-            mine = frozenset(name for name in wanted if holding.held[name] is entry)
-            if mine:
-                failed += self._bring(entry, mine, restored, lost)
+        source = {name: holding.recorded[name] if names else holding.held[name] for name in wanted}
+        for entry in sorted({e.entry: e for e in source.values()}.values(), key=lambda e: (e.run, e.seq)):
+            mine = frozenset(name for name, held in source.items() if held is entry)
+            failed += self._bring(entry, mine, restored, lost)
         gone = {item.name: item for item in lost if item.name not in restored}
         return RestoreReport(tuple(sorted(restored)), tuple(gone.values()), defined, tuple(failed))
 

@@ -132,6 +132,8 @@ def _chosen(flows: Sequence[FlowSeen], place: Place, wanted: str) -> list[FlowSe
     if place.notebook is None:
         return list(flows)
     own = [flow for flow in flows if flow.notebook == str(place.notebook)]
+    if not own and not place.notebook.exists():
+        return []
     return own or [flow for flow in flows if flow.id == default_flow()]
 
 

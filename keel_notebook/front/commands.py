@@ -240,7 +240,8 @@ def run(session: Session, line: str) -> Any:
     Raises SettingsError (E001) where the line cannot be read, NotYetError (E005) for what later versions bring.
     """
     word, _, rest = line.strip().partition(" ")
-    name = word or "status"
+    name = "status" if not word or word.startswith("#") else word
+    rest = "" if word.startswith("#") else rest
     if name == "help":
         return Lines("\n".join(f"{command.usage:32} {command.does}" for command in COMMANDS.values()))
     if name in LATER:
@@ -264,6 +265,6 @@ class Lines:
 
 def _words(rest: str) -> list[str]:
     try:
-        return shlex.split(rest)
+        return shlex.split(rest, comments=True)  # `%keel plan   # what Run All would do`
     except ValueError as error:
         raise SettingsError(where="%keel", detail=str(error).lower()) from None

@@ -78,8 +78,18 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
     def keel_step(self, line: str, cell: str) -> None:
         """Make this cell a durable step: `%%keel_step NAME [options]` as its first line.
 
-        Options: --ttl DURATION, --uses FILE …, --makes FILE …, --inputs NAME …, --outputs NAME …,
-        --ignore NAME …, --always, --max-attempts N, --on-divergence fail|warn. Durations read 500ms, 2s, 10m, 2h, 7d.
+        NAME finds the record; quote it if it has spaces. Options:
+
+        --ttl DURATION          execute again when the record is older (500ms, 2s, 10m, 2h, 7d)
+        --uses FILE …           files that count as inputs, also where their reader is not seen
+        --makes FILE …          files that the step makes: missing or changed, it executes again
+        --inputs NAME …         names that count as inputs besides those found
+        --ignore NAME …         names that do not count
+        --outputs NAME …        store these names only
+        --always                a resource (client, connection): executed in every run, never stored
+        --max-attempts N        kernel deaths in this step before it counts as dead (3)
+        --on-divergence WORD    fail: stop where something differs; warn: say it and execute
+        --key K                 part of the idempotency keys of the calls in it
 
         Reached only where the line is not the cell's own first line (inside another cell magic, or in a nested
         run): the body then runs as a nested cell and is not recorded.

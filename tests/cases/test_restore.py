@@ -61,7 +61,10 @@ x = 1; y = 2
     book.run_all()
     book.execute("x = 99; del y")
     book.execute("%keel restore")
-    assert book.execute("print(x, y)").status == "error", "the plain cell deleted it last"
+    assert book.execute("print(y)").status == "error", "the plain cell deleted it last"
     book.execute("%keel restore y")
+    assert book.execute("print(x, y)").text == "99 2\n"
+    book.execute("%keel restore x")
+    assert book.execute("print(x, y)").text == "1 2\n"
     shown = book.execute("%keel restore nothing")
     assert "nothing is recorded under this name" in shown.text

@@ -267,6 +267,21 @@ b = 2
     assert "E080" in shown[1].error
 
 
+def test_without_cell_ids_an_edit_is_an_edit_and_two_cells_of_the_file_clash(notebook):
+    book = notebook("""
+%%keel_step s
+a = 1
+""")
+    book.ids = [""] * len(book.ids)
+    book.run_all()
+    assert book.execute("%%keel_step s\na = 2").status == "ok"
+    book.ids = [f"c{at}" for at in range(len(book.ids))]
+    book.cells.append("%%keel_step s\na = 3")
+    book.ids.append("last")
+    book.save()
+    assert "E080" in book.execute("%%keel_step s\na = 3").error
+
+
 def test_running_the_same_cell_again_is_no_clash(notebook):
     book = notebook("""
 %%keel_step s

@@ -1,9 +1,10 @@
 """What comes back without running a cell, and what does not (DESIGN 5, Restore)."""
 
 import itertools
+from dataclasses import replace
 
 from keel_notebook.core.done import DECISION
-from keel_notebook.core.model import Entry, Kind, NotStored, Status, Write, entry_id
+from keel_notebook.core.model import Blob, Entry, Kind, NotStored, Payload, Status, Write, entry_id
 from keel_notebook.core.restore import SUSPECTS, asked_for, definitions_in, holdings
 
 _SEQ = itertools.count(1)
@@ -34,6 +35,7 @@ def entry(
         writes=tuple(Write(n, "d", "int", 1) for n in writes),
         deleted=deleted,
         ambient=ambient or {},
+        payload=Payload(Blob(0, b"")),
         not_stored=tuple(NotStored(n, "t", "why") for n in not_stored),
         occurrence=occurrence,
         key=key,
@@ -89,4 +91,15 @@ def test_what_could_not_be_stored_is_named_with_its_step():
 def test_a_name_that_is_there_now_is_left_alone_unless_it_is_asked_for():
     found = holdings([entry(step="a", writes=["x", "y"])])
     assert asked_for(found, [], ["x"]) == ("y",)
+    assert asked_for(found, ["x"], ["x"]) == ("x",)
+
+
+def test_what_a_resource_makes_is_named_with_its_step():
+    found = holdings([replace(entry(step="db", writes=["con"]), payload=None)])
+    assert [(lost.name, lost.reason) for lost in found.lost] == [("con", "run step db: a resource is never stored")]
+
+
+def test_a_name_asked_for_comes_back_although_a_plain_cell_bound_it_since():
+    found = holdings([entry(step="a", writes=["x"]), plain("x = 7", ["x"])])
+    assert asked_for(found, [], []) == ()
     assert asked_for(found, ["x"], ["x"]) == ("x",)
