@@ -33,21 +33,27 @@ def _comms(shell: Any) -> Any:
 
 
 def _opened(comm: Any, shell: Any, session: Session) -> None:
-    from keel_notebook.front.desk import Desk  # noqa: PLC0415 a kernel without a front end never needs it
+    # The first question may come on a subshell before this has returned: listen first, import when asked.
+    desks: list[Any] = []
 
-    desk = Desk(session)
+    def desk() -> Any:
+        if not desks:
+            from keel_notebook.front.desk import Desk  # noqa: PLC0415 a kernel without a front end never needs it
+
+            desks.append(Desk(session))
+        return desks[0]
 
     def heard(message: Any) -> None:
         ask = message["content"]["data"]
-        if not desk.on_main(ask):
-            comm.send(_answered(desk, ask))
+        if not desk().on_main(ask):
+            comm.send(_answered(desk(), ask))
         elif threading.current_thread() is threading.main_thread():
-            comm.send(_between_cells(desk, session, ask))
+            comm.send(_between_cells(desk(), session, ask))
         else:  # called when the main thread is free: a cell that runs now ends first
-            shell.kernel.io_loop.add_callback(lambda: comm.send(_between_cells(desk, session, ask)))
+            shell.kernel.io_loop.add_callback(lambda: comm.send(_between_cells(desk(), session, ask)))
 
     comm.on_msg(heard)
-    comm.on_close(lambda _: desk.close())
+    comm.on_close(lambda _: [desk.close() for desk in desks])
 
 
 def _between_cells(desk: Any, session: Session, ask: Any) -> dict[str, Any]:

@@ -58,8 +58,8 @@ export class Client {
     return this.comm !== null && !this.comm.isDisposed;
   }
 
-  /** Open a new comm. One that was open before is let go: after a restart it is dead. */
-  connect(comm: CommLike): void {
+  /** Open a new comm, and give what its opening gives. One that was open before is let go: after a restart it is dead. */
+  connect(comm: CommLike): unknown {
     this.disconnect(new MissingError());
     this.comm = comm;
     comm.onMsg = (message: never): void => this.hear((message as { content: { data: Reply } }).content.data);
@@ -69,7 +69,7 @@ export class Client {
         this.lost(new MissingError());
       }
     };
-    comm.open();
+    return comm.open();
   }
 
   /** Ask, and wait at most `patience` milliseconds; 0 waits for as long as it takes. */

@@ -37,3 +37,15 @@ export function calm(kernel: Kernel.IKernelConnection): Promise<void> {
     look();
   });
 }
+
+/**
+ * Wait until a comm is open: its first message goes another way and would overtake. Where the opening got lost with a
+ * kernel that was just going, this ends all the same; the question that follows is then asked again.
+ */
+export async function opened(kernel: Kernel.IKernelConnection, future: unknown): Promise<void> {
+  const done = (future as Kernel.IShellFuture).done.then(
+    () => undefined,
+    () => undefined
+  );
+  await Promise.race([done, new Promise(late => setTimeout(late, SUBSHELL_MS)).then(() => calm(kernel))]);
+}

@@ -12,7 +12,7 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { Client, CommLike, LateError, MissingError } from './client';
-import { LOAD, calm, ownShell } from './kernel';
+import { LOAD, calm, opened, ownShell } from './kernel';
 import { log } from './log';
 import { Link, afterDeath, withRunning } from './model';
 import { stepOf, usesKeel } from './steps';
@@ -201,7 +201,7 @@ export class NotebookWatch implements IDisposable {
     const mine = this.life;
     for (;;) {
       const comm = kernel.createComm('keel');
-      this.client.connect(comm as unknown as CommLike);
+      await opened(kernel, this.client.connect(comm as unknown as CommLike));
       await ownShell(kernel, comm);
       const { cells, signature } = this.cells();
       try {

@@ -26,7 +26,7 @@ print(weights["w"])
 
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_killed_in_the_middle_of_a_step_continue_goes_on_there(notebook, app):
+def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     book = notebook(CELLS, app=app)
     book.event("hello")
     book.start_all()
@@ -42,7 +42,12 @@ def test_killed_in_the_middle_of_a_step_continue_goes_on_there(notebook, app):
     assert "not saved: train" in banner.inner_text()
 
     (book.folder / "go").touch()
-    banner.locator("[data-keel-action=continue]").click()
+    banner.locator("[data-keel-action=recover]").click()
+    book.event("recovered")
+    assert book.value("len(rows)") == "1000"
+    back = book.banner("recovered")
+    assert "train runs next" in back.inner_text()
+    back.locator("[data-keel-action=continue]").click()
     book.event("continued")
     book.wait_states(load="replayed", train="recorded")
     assert book.value("weights['w']") == "332833500"
@@ -96,9 +101,6 @@ def test_after_jupyter_gives_up_there_is_still_a_way(notebook):
     banner = book.banner("gave-up")
     assert "stopped restarting" in banner.inner_text()
     banner.locator("[data-keel-action=recover]").click()
-    book.event("hello", 7)
-    book.wait_states(load="saved", train="saved")
-    book.banner("died").locator("[data-keel-action=continue]").click()
-    book.event("continued")
+    book.event("recovered")
     assert book.value("weights['w']") == "332833500"
     assert book.hits == "load train"
