@@ -213,6 +213,7 @@ def test_a_folder_deleted_under_a_live_kernel_is_made_anew_and_its_loss_is_told(
     salt = journal.salt
     journal.append(entry(journal, "lost"))
     payload = with_object(journal, b"p" * 50_000, step="its object is gone")
+    assert journal.flush()
     shutil.rmtree(folder)
     with pytest.raises(JournalUnreachableError, match="deleted"):
         journal.append(payload)
@@ -230,6 +231,7 @@ def test_two_kernels_whose_folder_was_deleted_never_share_a_run_number(tmp_path:
     first, second = opened(folder), opened(folder)
     for journal in (first, second):
         journal.append(entry(journal))
+        assert journal.flush()
     shutil.rmtree(folder)
     third = opened(folder)
     assert third.run == 1
