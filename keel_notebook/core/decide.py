@@ -168,11 +168,11 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         if current is not None and name in recorded and same(left.get(name), current.digest):
             continue  # already applied: the input is what this record itself left
         found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
-    told: set[str] = set()
+    told = {difference.name for difference in found}  # a file may be declared, read and imported: one difference
     for seen in entry.files:
         content = facts.files.get(seen.path)
         if seen.role in VALIDATED and seen.path not in told and not same(seen.digest, content):
-            told.add(seen.path)  # a file may be declared and read: it is one difference
+            told.add(seen.path)
             found.append(Difference(Part.FILE, seen.path, detail=_file_detail(content)))
     if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
         found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
@@ -198,7 +198,12 @@ def _input_difference(
     if recorded is not None and current is not None:
         if same(recorded.digest, current.digest):
             return []
-        return [Difference(Part.INPUT, name, shown(recorded), shown(current), _unknown(recorded, current))]
+        if not name.isidentifier():  # a local module that the cell imports goes under its file's name
+            return [Difference(Part.FILE, name, detail="changed")]
+        was, now = shown(recorded), shown(current)
+        if detail := _unknown(recorded, current):
+            return [Difference(Part.INPUT, name, was, now, detail)]
+        return [Difference(Part.INPUT, name, was, now, f"changed ({now})" if was == now else "")]
     if code_differs:
         return []  # an edited cell reads other names; that is said by "code"
     present = recorded or current

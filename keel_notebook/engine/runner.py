@@ -305,6 +305,8 @@ class Runner:
         then executes (C56).
         """
         values = Unpacked({})
+        if "sys_path" in entry.ambient:  # modules that the values need may lie where the step itself pointed to
+            self._parts.ambient.apply({"sys_path": entry.ambient["sys_path"]})
         if entry.payload is not None:
             values = self._parts.codec.unpack(entry.payload, resolve=self._resolve)
         messages: tuple[Message, ...] = ()

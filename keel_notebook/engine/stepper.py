@@ -171,6 +171,9 @@ class Stepper:
                 continue
             value = self._senses.value(name)
             absent = digested.digest == d.ABSENT
+            if not name.isidentifier():  # a local module that the cell imports, under its file's name
+                found[name] = Input(name, digested.digest, digested.weak, type="module")
+                continue
             found[name] = Input(
                 name,
                 digested.digest,

@@ -332,3 +332,22 @@ hit("u"); locked = client.locked()
     shown = book.rerun()
     assert shown[1].stderr == ""
     assert book.hits == "c u c"
+
+
+def test_c28_an_edited_local_module_is_named_once(notebook):
+    book = notebook("""
+%%keel_step m
+hit("m"); import sys; sys.path.append("src"); import mymod; y = mymod.f(); thing = mymod.Thing()
+# ---
+print(y, type(thing).__module__)
+""")
+    (book.folder / "src").mkdir()
+    module = book.folder / "src" / "mymod.py"
+    module.write_text("class Thing: pass\ndef f(): return 1\n")
+    book.run_all()
+    assert book.rerun()[1].text == "1 mymod\n", "the values are found where the step itself pointed to"
+    assert book.hits == "m"
+    module.write_text("class Thing: pass\ndef f(): return 22\n")
+    shown = book.rerun()
+    assert shown[1].text == "22 mymod\n"
+    assert shown[0].stderr.count("mymod.py") == 1
