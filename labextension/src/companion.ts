@@ -77,11 +77,8 @@ export class Companion implements IDisposable {
   /** Bring back everything that is saved, in one request. Waits for the kernel's hello, and says what came of it. */
   async recover(): Promise<void> {
     this.banner.display({ kind: 'died', text: 'Recovering: waiting for the kernel …', actions: [] });
-    const context = this.panel.sessionContext;
-    if (context.kernelDisplayStatus === 'dead' || context.hasNoKernel) {
-      await context.restartKernel();
-    }
     try {
+      await this.haveKernel();
       if (!(await this.watch.ready())) {
         throw new Error('keel is not loaded in this kernel. Run %load_ext keel_notebook, then Recover.');
       }
@@ -99,6 +96,19 @@ export class Companion implements IDisposable {
     } catch (problem) {
       this.say({ kind: 'died', text: words(problem), actions: [{ action: 'recover', word: 'Try again' }] });
       log('recover-failed', words(problem));
+    }
+  }
+
+  /** After Jupyter gave up there is none that could be restarted: a new one of the same kind. */
+  private async haveKernel(): Promise<void> {
+    const context = this.panel.sessionContext;
+    const kernel = context.session?.kernel;
+    if (!kernel || kernel.status === 'dead') {
+      const spec = this.panel.model?.getMetadata('kernelspec') as { name?: string } | undefined;
+      const name = spec?.name ?? context.prevKernelName ?? context.specsManager.specs?.default;
+      const start = (): Promise<unknown> => context.changeKernel(name === undefined ? {} : { name });
+      // The server only finds out now that the old session's kernel is gone, and forgets it: then a new one is made.
+      await start().catch(start);
     }
   }
 

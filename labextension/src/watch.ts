@@ -43,7 +43,8 @@ export class NotebookWatch implements IDisposable {
   loadSilently = true;
   private told: Flow | null = null;
   private signature = '';
-  private loadTried = false;
+  /** The life of a kernel in which loading keel was tried. */
+  private loadTried = -1;
   private timers = new Map<string, ReturnType<typeof setTimeout>>();
   /** Counts the lives of kernels: an attempt to link belongs to one of them. */
   private life = 0;
@@ -170,8 +171,8 @@ export class NotebookWatch implements IDisposable {
     try {
       await kernel.info; // the kernel is there and has answered once
       let hello = await this.hello(kernel);
-      if (!hello && this.loadSilently && !this.loadTried) {
-        this.loadTried = true;
+      if (!hello && this.loadSilently && this.loadTried !== mine) {
+        this.loadTried = mine;
         await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done;
         hello = await this.hello(kernel);
       }
@@ -266,7 +267,6 @@ export class NotebookWatch implements IDisposable {
     this.sent.length = 0;
     this.client.disconnect(new MissingError());
     this.link = 'gone';
-    this.loadTried = false;
     this.told = shown && afterDeath(shown);
     this._changed.emit();
   }
@@ -312,7 +312,6 @@ export class NotebookWatch implements IDisposable {
     this.life += 1;
     this.sent.length = 0;
     this.client.disconnect(new MissingError());
-    this.loadTried = false;
     this.link = 'gone';
     this.soon('link', CALM_MS, () => void this.link_());
   }

@@ -35,13 +35,6 @@ def test_a_thousand_steps(server, page, recorded):
         " cell.isAttached && !cell.isPlaceholder()).length;"
         " return attached > 0 && document.querySelectorAll('button.keel-badge').length === attached; }"
     )
-    page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 700; }")
-    page.evaluate(
-        "() => jupyterapp.shell.currentWidget.content.scrollToCell("
-        "jupyterapp.shell.currentWidget.content.widgets[700]).catch(() => undefined)"
-    )
-    book.until("() => document.querySelector('.keel-badge[data-keel-step=s700]') !== null")
-
     took = page.evaluate(
         "async () => { await jupyterapp.commands.execute('keel:show-lineage'); const began = performance.now();"
         " const there = () => document.querySelector('#keel-panel [role=row][data-keel-step]');"
