@@ -187,6 +187,7 @@ export class Companion implements IDisposable {
 
   /** One sentence for all that changed within a second. */
   private listen(flow: Flow): void {
+    this.spoken ??= flow; // what is there at first sight is no news
     if (this.speak === null) {
       this.speak = setTimeout(() => {
         this.speak = null;

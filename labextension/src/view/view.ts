@@ -29,6 +29,9 @@ export class LineageView {
   private shown: Step[] = [];
   private laneOf = new Map<string, LaneRow>();
   private lanes = 1;
+  /** Rows in the page by their index, as long as nothing but the place that is looked at changes. */
+  private drawn = new Map<number, HTMLElement>();
+  private drawnState = '';
   private selected: string | null = null;
   private opened: string | null = null;
   private filterTouched = false;
@@ -147,6 +150,7 @@ export class LineageView {
     if (!this.grid.classList.contains('keel-tall')) {
       this.grid.style.height = `${Math.min(TALLEST, Math.max(1, this.shown.length)) * ROW + ROW}px`;
     }
+    this.drawn.clear();
     this.draw();
   }
 
@@ -158,16 +162,23 @@ export class LineageView {
   private draw(): void {
     const had = this.space.contains(document.activeElement);
     const { first, end } = visible(this.grid.scrollTop, this.grid.clientHeight, ROW, this.shown.length);
-    const rows: HTMLElement[] = [];
-    for (let index = first; index < end; index += 1) {
-      rows.push(this.rowAt(index));
+    const state = `${this.selected} ${this.opened}`;
+    if (this.drawnState !== state) {
+      this.drawn.clear();
+      this.drawnState = state;
     }
+    const wanted = Array.from({ length: end - first }, (_, at) => first + at);
     const at = this.shown.findIndex(step => step.name === this.selected);
     if (at >= 0 && (at < first || at >= end)) {
-      rows.push(this.rowAt(at)); // the row that holds the focus is always there
+      wanted.push(at); // the row that holds the focus is always there
     }
-    this.space.replaceChildren(...rows);
-    if (had) {
+    // While somebody scrolls, a row that was drawn stays: only those that come into sight are made.
+    const rows = new Map(wanted.map(index => [index, this.drawn.get(index) ?? this.rowAt(index)]));
+    const kept = new Set(rows.values());
+    [...this.space.children].filter(row => !kept.has(row as HTMLElement)).forEach(row => row.remove());
+    this.space.append(...[...rows.values()].filter(row => row.parentElement !== this.space));
+    this.drawn = rows;
+    if (had && !this.space.contains(document.activeElement)) {
       this.focused()?.focus({ preventScroll: true });
     }
   }
