@@ -168,7 +168,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         preview=preview,
         kind_of=kind_of,
         read_below=cells.read_below,
-        copyable=lambda name: is_small_data(namespace[name]),
+        copyable=lambda name: name in namespace and is_small_data(namespace[name]),
         file_now=files.now,
         file_seen=files.seen,
         say=kernel.say,
@@ -242,10 +242,13 @@ def is_small_data(value: Any) -> bool:
     """Whether a value is worth keeping before a step changes it: data, by a quick look not above 64 MB."""
     if isinstance(value, _NO_DATA):
         return False
-    held = getattr(value, "nbytes", None)
-    if held is None and hasattr(value, "memory_usage"):
-        held = value.memory_usage(index=True)
-        held = held.sum() if hasattr(held, "sum") else held
-    if held is None and hasattr(value, "__len__"):
-        held = len(value) * 100
+    try:
+        held = getattr(value, "nbytes", None)
+        if held is None and hasattr(value, "memory_usage"):
+            held = value.memory_usage(index=True)
+            held = held.sum() if hasattr(held, "sum") else held
+        if held is None and hasattr(value, "__len__"):
+            held = len(value) * 100
+    except Exception:  # noqa: BLE001 whatever a type of the person's own raises when it is asked for its size
+        return False
     return not isinstance(held, int | float) or held <= _KEPT_BYTES

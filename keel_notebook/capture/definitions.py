@@ -19,6 +19,7 @@ from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
 from keel_notebook.core.hidden import NOTHING
+from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definition, Digested
 from keel_notebook.core.reads import DefinedNames, analyse
@@ -56,6 +57,8 @@ class NotebookDefinitions:
     def of(self, thing: Any) -> Definition | None:
         """The definition of a notebook function or class; None where its source cannot be found for sure."""
         thing = unwrapped(thing)
+        if (made := _made_by_dataclass(thing)) is not None:
+            return made
         found = self._found(thing)
         where = thing.__globals__ if type(thing) is types.FunctionType else self._shell.user_ns
         return None if found is None else self._definition(found, where)
@@ -275,6 +278,18 @@ def _process_started() -> float:
     import psutil  # noqa: PLC0415 asked only where a local module was loaded before keel
 
     return float(psutil.Process().create_time())
+
+
+def _made_by_dataclass(thing: Any) -> Definition | None:
+    """The definition of a method that ``dataclass`` compiled under a name of its own, such as the inner ``__repr__``.
+
+    It follows from the class that carries it, whose code and fields count by themselves.
+    """
+    if type(thing) is not types.FunctionType or not thing.__qualname__.startswith("__create_fn__.<locals>."):
+        return None
+    if not thing.__code__.co_filename.startswith("<"):
+        return None
+    return Definition(text_digest("dataclass", thing.__name__), frozenset(), "")
 
 
 def unwrapped(thing: Any) -> Any:

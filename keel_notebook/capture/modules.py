@@ -74,6 +74,8 @@ class LoadedModules:
         """The digest of a module, loaded or not: see ``ports.Definitions.module``."""
         if name == "__main__":
             return Digested(None, reason="it is the notebook itself")
+        if name.startswith("_cython_"):  # where the types of compiled functions live, in every process alike
+            return Digested(text_digest("module", "cython"))
         if not self.is_local(name):
             module = sys.modules.get(name)
             if module is None and _find(name) is None:

@@ -157,7 +157,6 @@ class Children:
             return False  # the counters below would also count those
         return _reaped() != self._reaped or _any_child()
 
-
     def alive(self) -> bool:
         """Whether a child process still runs, for all that is known without asking each of them."""
         try:

@@ -73,7 +73,9 @@ class ByCode:
         home = self._home(function)
         if home is None:
             return self._cloudpickle().reducer_override(function)
-        if home and by_name(function.__module__, function.__qualname__) is function:
+        # A wrapper may call itself one of the notebook's (the repr of a dataclass): then its name is no home.
+        named = home and function.__module__ != "__main__"
+        if named and by_name(function.__module__, function.__qualname__) is function:
             return NotImplemented
         name = self._name(function)
         if home == "" and name is not None:

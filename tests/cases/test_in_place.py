@@ -119,3 +119,40 @@ print(d)
     book.execute("%keel rerun first --as-is")
     assert book.run(1).status == "ok"
     assert book.run(3).text == "{'a': 20, 'b': 5}\n"
+
+
+def test_c45_dataclasses_of_plain_cells_and_of_steps_replay(notebook):
+    book = notebook("""
+from dataclasses import dataclass, field
+import numpy as np
+@dataclass
+class C:
+    a: int = 1
+    b: list = field(default_factory=list)
+cfg = C(3); rng = np.random.default_rng(0)
+# ---
+%%keel_step use
+hit("use"); v = cfg.a + 1
+# ---
+%%keel_step make
+hit("make")
+@dataclass(frozen=True)
+class D: x: int = 1
+d = D(4)
+# ---
+%%keel_step read
+hit("read"); z = d.x + rng.integers(1)
+# ---
+%%keel_step absent
+hit("absent")
+if "ww" not in globals(): ww = []
+ww.append(1)
+# ---
+print(v, d, isinstance(d, D), D(4) == d, z, ww)
+""")
+    truth = "4 D(x=4) True True 4 [1]\n"
+    assert book.run_all()[5].text == truth
+    shown = book.rerun()
+    assert shown[5].text == truth
+    assert [cell.stderr for cell in shown] == [""] * 6
+    assert book.hits == "use make read absent"
