@@ -84,7 +84,7 @@ ROUND = [
     CELLS[1],
     "k = {k}",
     *(
-        f"%%keel_step s{at}\nhit('start s{at} ' + str(k)); v{at} = [k, {at}]; print(v{at}); hit('end s{at} ' + str(k))"
+        f"%%keel_step s{at} --max-attempts 1000\nhit('start s{at} ' + str(k)); v{at} = [k, {at}]; print(v{at}); hit('end s{at} ' + str(k))"
         for at in range(STEPS)
     ),
 ]

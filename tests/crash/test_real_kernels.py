@@ -17,7 +17,7 @@ CELLS = "\n# ---\n".join(
     [
         "k = 1",
         *(
-            f"%%keel_step s{at}\nhit(f'start-s{at}-{{k}}'); v{at} = [k, {at}]; print(v{at}); hit(f'end-s{at}-{{k}}')"
+            f"%%keel_step s{at} --max-attempts 1000\nhit(f'start-s{at}-{{k}}'); v{at} = [k, {at}]; print(v{at}); hit(f'end-s{at}-{{k}}')"
             for at in range(STEPS)
         ),
     ]

