@@ -67,15 +67,18 @@ class GraphCodec:
                 left_out.append(guilty.secret(name or RESULT, value))
             else:
                 values.append((name, value))
-        encoded = self._encode(values, self._referable(known, values), names, left_out)
+        referable = self._referable(known, values)
+        encoded = self._encode(values, referable, names, left_out)
         contents = Contents()
         payload = self._write(encoded, [name for name, _ in values], contents)
-        writes = tuple(
-            self._described(name, value, size, contents)
-            for (name, value), size in zip(values, encoded.sizes, strict=True)
-            if name
-        )
-        return Packed(payload, writes, tuple(left_out))
+        digests: dict[int, Digest | None] = {identity: one.digest for identity, (_, one) in referable.items()}
+        writes = []
+        for (name, value), size in zip(values, encoded.sizes, strict=True):
+            if name:
+                if id(value) not in digests:
+                    digests[id(value)] = self._digester.digest_with(value, contents).digest
+                writes.append(Write(name, digests[id(value)], type_name(type(value)), size, preview(name, value)))
+        return Packed(payload, tuple(writes), tuple(left_out))
 
     def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any]) -> Unpacked:
         """The values back. Raises DamagedError (E051) and its DefinitionChangedError (E055)."""
@@ -152,10 +155,6 @@ class GraphCodec:
         head = self._journal.blob(envelope.seal(content))
         refs = tuple(dict.fromkeys(known.entry for known in encoded.known))
         return Payload(head, tuple(objects), refs, head.size + sum(objects.values()))
-
-    def _described(self, name: str, value: Any, size: int, contents: Contents) -> Write:
-        digested = self._digester.digest_with(value, contents)
-        return Write(name, digested.digest, type_name(type(value)), size, preview(name, value))
 
     def _read(
         self, content: Any, payload: Payload, resolve: Callable[[Known], Any]

@@ -25,11 +25,13 @@ _SKIPPED_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType, types.
 
 
 def shape(shapes: Shapes, thing: Any) -> Shape:
-    """The shape of a function, class or module. Raises Unknown where nobody knows its code."""
+    """The shape of a function, class, module or enum member. Raises Unknown where nobody knows its code."""
     if isinstance(thing, FunctionType):
         return _function(shapes, thing)
     if isinstance(thing, type):
         return _class(shapes, thing)
+    if isinstance(thing, enum.Enum):
+        return Shape(label("enum", getattr(thing, "_name_", None) or ""), (type(thing), thing.value))
     return Shape(label("module", thing.__name__, shapes.module(thing.__name__, thing)))
 
 
@@ -38,8 +40,6 @@ def named(shapes: Shapes, value: Any) -> Shape | None:
     take = _WRAPPERS.get(type(value))
     if take is not None:
         return take(shapes, value)
-    if isinstance(value, enum.Enum):
-        return Shape(label("enum", getattr(value, "_name_", None) or ""), (type(value), value.value))
     if isinstance(value, typing.TypeVar):
         return Shape(label("TypeVar", value.__name__), (value.__bound__, value.__constraints__))
     if isinstance(value, typing.NewType):

@@ -83,7 +83,7 @@ class GraphWalk:
             raise Unknown(value, "too many objects to compare")
         self._alive.append(value)
         node = _Node(shape.label, shape.unordered)
-        if shape.label in (b"object", b"reduced") and not self._shapes.plain(type(value), value):
+        if shape.label in (b"object", b"reduced") and self._shapes.layout(type(value), value) is None:
             node.unfolded = _REDUCED_WEIGHT
         self._nodes.append(node)
         pending.append((node, children))

@@ -34,6 +34,7 @@ _HINTS = {
     "coroutine": "await it and keep the result",
 }
 _FILE = "an open file belongs to this process: open it where it is read, or keep its content"
+_TEMPORARY = "its file or folder goes with this process: make it where it is used"
 _LIVE = "it lives in this process only: make it in a cell of its own, marked --always"
 _ITERATOR = "an iterator is used up by reading it: keep what it goes over"
 
@@ -57,6 +58,8 @@ def _hint(part: Any) -> str:
     cls = type(part)
     if cls.__name__ in _HINTS:
         return _HINTS[cls.__name__]
+    if cls.__module__ == "tempfile":
+        return _TEMPORARY
     if isinstance(part, io.IOBase):
         return _FILE
     if one_way(cls):

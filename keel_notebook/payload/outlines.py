@@ -36,9 +36,9 @@ class Outlines(Shapes):
             known = self._asked[id(value)] = (value, self._whole(value))
         return known[1]
 
-    def plain(self, cls: type, sample: Any) -> bool:
-        """Whether all there is to instances of ``cls`` is their ``__dict__``."""
-        return not self._from_a_library(cls) and super().plain(cls, sample)
+    def layout(self, cls: type, sample: Any) -> tuple[str, ...] | None:
+        """Where all there is to instances of ``cls`` lies; None for objects of libraries, which are asked first."""
+        return None if self._from_a_library(cls) else super().layout(cls, sample)
 
     def _whole(self, value: Any) -> Shape:
         found = self._strict(value)

@@ -15,7 +15,7 @@ from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.deep import with_deep_stack
 from keel_notebook.payload.guilty import Refused, Secret
 from keel_notebook.payload.pickles import Stream, Writer, known_used
-from keel_notebook.payload.plain import NotPlain, PlainWriter
+from keel_notebook.payload.plain import NotPlain, PlainWriter, surely_not_plain
 from keel_notebook.payload.shapes import Unknown
 from keel_notebook.payload.typename import type_name
 
@@ -81,6 +81,8 @@ class Encoder:
         return deep
 
     def _plain(self, values: Values, known: Referable) -> Encoded:
+        if any(id(value) not in known and surely_not_plain(value) for _, value in values):
+            raise NotPlain
         numbers = {identity: at for at, identity in enumerate(known)}
         buffers = BufferWriter()
         writer = PlainWriter(buffers, self.definitions, numbers)

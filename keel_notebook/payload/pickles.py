@@ -95,6 +95,8 @@ class Writer(_pickle.Pickler):
             return lambda value: (rebuild.registered, (codec.name, codec.dump(value)))
         if one_way(cls) or _is_widget(cls):
             return self._refuse
+        if cls.__module__ == "numpy" and cls.__name__ == "memmap":
+            return self._refuse_file
         if _is_figure(cls):
             return lambda figure: windowless(figure.__reduce_ex__(5))
         kind = kinds.find(cls)
@@ -127,6 +129,9 @@ class Writer(_pickle.Pickler):
 
     def _refuse(self, value: Any) -> Any:
         raise Refused(value)
+
+    def _refuse_file(self, value: Any) -> Any:
+        raise Refused(value, "a view of a file would come back as a copy that is no file: map it where it is read")
 
     def _module(self, module: ModuleType) -> Any:
         if not self._by_code.importable(module):

@@ -22,17 +22,29 @@ from keel_notebook.payload.kinds.numpy import build_view, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, text_memory
 from keel_notebook.payload.shapes import by_name
 
-CAP = 50_000
+CAP = 10_000
 """Parts of one payload; from here on pickle is faster."""
 
 _MUTABLE: dict[type, str] = {list: "list", dict: "dict", set: "set"}
 _FIXED: dict[type, str] = {tuple: "tuple", frozenset: "frozenset"}
+_SCALARS: frozenset[type] = frozenset({type(None), bool, int, float, str, bytes})
+_HELD: frozenset[type] = frozenset({ModuleType, FunctionType, BuiltinFunctionType})
 _MISSING = object()
 _OPEN = -1
 
 
 class NotPlain(Exception):
     """The values need pickle: a type without a kind, a cycle through something immutable, or too many of them."""
+
+
+def surely_not_plain(value: Any) -> bool:
+    """Whether a glance tells that ``value`` needs pickle: before much work is done for its neighbours."""
+    cls = type(value)
+    if cls in _MUTABLE or cls in _FIXED:
+        return len(value) > CAP
+    if cls in _SCALARS or cls in _HELD or isinstance(value, type):
+        return False
+    return kinds.find(cls) is None
 
 
 class PlainWriter:
@@ -135,7 +147,7 @@ class PlainWriter:
             return "bytes", (self._buffers.memory(Memory(len(value), lambda: (value,))),)
         if cls is int:
             return "int", (hex(value),)
-        if cls in (ModuleType, FunctionType, BuiltinFunctionType) or isinstance(value, type):
+        if cls in _HELD or isinstance(value, type):
             return self._reference(value)
         kind = kinds.find(cls)
         if kind is None:

@@ -26,6 +26,7 @@ _INLINE = 256
 
 _NEW_OBJECT = getattr(copyreg, "__newobj__")  # noqa: B009 - typeshed does not know it
 """What pickle calls to make an object that has nothing but state."""
+_OBJECT_STATE = getattr(object, "__getstate__")  # noqa: B009 - nor this
 _slot_names = getattr(copyreg, "_slotnames")  # noqa: B009 - nor this
 
 
@@ -65,7 +66,7 @@ class Shapes:
         self.reaches: set[str] = set()
         self.weak = False
         self._modules: dict[str, str] = {}
-        self._plain: dict[type, bool] = {}
+        self._layouts: dict[type, tuple[str, ...] | None] = {}
         self._entities = _entities()
 
     def of(self, value: Any) -> Shape:
@@ -99,12 +100,14 @@ class Shapes:
             known = self._modules[name] = found.digest
         return known
 
-    def plain(self, cls: type, sample: Any) -> bool:
-        """Whether all there is to instances of ``cls`` is their ``__dict__``."""
-        answer = self._plain.get(cls)
-        if answer is None:
-            answer = self._plain[cls] = _is_plain(cls, sample)
-        return answer
+    def layout(self, cls: type, sample: Any) -> tuple[str, ...] | None:
+        """Where all there is to instances of ``cls`` lies: its slots, or ``()`` for ``__dict__`` alone.
+
+        None for types that have to be asked for their parts one by one.
+        """
+        if cls not in self._layouts:
+            self._layouts[cls] = _layout(cls, sample)
+        return self._layouts[cls]
 
     def _content(self, memory: Memory) -> bytes:
         if memory.size <= _INLINE:
@@ -154,8 +157,8 @@ def is_builtin(cls: type) -> bool:
 
 
 def is_entity(cls: type) -> bool:
-    """Functions, classes and modules: compared by their definition, and met many times in one value."""
-    return cls is FunctionType or issubclass(cls, type) or issubclass(cls, ModuleType)
+    """Functions, classes, modules and enum members: there is one of each, met many times in one value."""
+    return cls is FunctionType or issubclass(cls, type | ModuleType | enum.Enum)
 
 
 class _Entities(Protocol):
@@ -178,30 +181,37 @@ _HEAP_TYPE = 1 << 9
 def one_way(cls: type) -> bool:
     """Generators, iterators and open files: looking changes them, so they stay unknown (DESIGN 5).
 
-    An iterator that is an ordinary class counts by its attributes like any other object.
+    Temporary files and folders as well, which go with the process. An iterator that is an ordinary class counts by its
+    attributes like any other object.
     """
+    if cls.__module__ == "tempfile":
+        return True
     if issubclass(cls, itertools.count | itertools.repeat | io.BytesIO | io.StringIO):
         return False
     return hasattr(cls, "__next__") and (not cls.__flags__ & _HEAP_TYPE or cls.__module__ in ("itertools", "_io"))
 
 
-def _is_plain(cls: type, sample: Any) -> bool:
-    if kinds.find(cls) or registry.find(cls) or is_entity(cls) or one_way(cls) or issubclass(cls, enum.Enum):
-        return False
+def _layout(cls: type, sample: Any) -> tuple[str, ...] | None:
+    if is_builtin(cls) or kinds.find(cls) or registry.find(cls) or is_entity(cls) or one_way(cls):
+        return None
     if cls in copyreg.dispatch_table or cls.__module__.partition(".")[0] in ("typing", "weakref", "functools"):
-        return False
-    if any(getattr(cls, name) is not getattr(object, name) for name in ("__reduce_ex__", "__reduce__", "__getstate__")):
-        return False
-    if _slot_names(cls) or hasattr(cls, "__getnewargs_ex__") or hasattr(cls, "__getnewargs__"):
-        return False
+        return None
+    if any(getattr(cls, name) is not getattr(object, name) for name in ("__reduce_ex__", "__reduce__")):
+        return None
+    own_state = getattr(cls, "__getstate__", None)
+    if own_state is not _OBJECT_STATE and getattr(own_state, "__qualname__", "") != "_dataclass_getstate":
+        return None
+    slots: tuple[str, ...] = tuple(_slot_names(cls))
+    if hasattr(cls, "__getnewargs_ex__") or hasattr(cls, "__getnewargs__") or (slots and hasattr(sample, "__dict__")):
+        return None
     # One trial finds C state that only __reduce_ex__ knows of, and subclasses of list and dict.
     try:
-        sample.__dict__  # noqa: B018 - without one there are no attributes to read
         func, args, *more = sample.__reduce_ex__(5)
+        if not slots:
+            sample.__dict__  # noqa: B018 - an object without attributes
     except Exception:  # noqa: BLE001 - the generic way reports it, with the path
-        return False
-    state = more[0] if more else None
-    return func is _NEW_OBJECT and args == (cls,) and not any(more[1:]) and (state is None or type(state) is dict)
+        return None
+    return slots if func is _NEW_OBJECT and args == (cls,) and not any(more[1:]) else None
 
 
 def _subclassed_set(value: Any) -> Shape:

@@ -160,9 +160,8 @@ class TreeWalk:
     def _other(self, members: Sequence[Any]) -> None:
         """Values that are taken apart one by one, or all at once where attributes are all there is to them."""
         cls = type(members[0])
-        if self._shapes.plain(cls, members[0]):
-            self._put(b"plain %d;" % self._number(cls))
-            self._dicts(list(map(_attributes, members)))
+        layout = self._shapes.layout(cls, members[0])
+        if layout is not None and self._laid_out(cls, layout, members):
             return
         self._watch(members, costly=True)
         labels: list[bytes] = []
@@ -174,6 +173,22 @@ class TreeWalk:
             children.append(parts)
         self._put(b"".join(labels))
         self._transposed(children, set(map(len, children)))
+
+    def _laid_out(self, cls: type, slots: tuple[str, ...], members: Sequence[Any]) -> bool:
+        """Instances whose attributes can all be read at once; False where some have slots that were never set."""
+        if not slots:
+            self._put(b"plain %d;" % self._number(cls))
+            self._dicts(list(map(_attributes, members)))
+            return True
+        try:
+            columns = [list(map(attrgetter(name), members)) for name in slots]
+        except AttributeError:
+            return False
+        self._watch(members)
+        self._put(b"slots %d %d;" % (self._number(cls), len(slots)))
+        self._texts(slots)
+        self._next.extend(columns)
+        return True
 
     def _watch(self, containers: Sequence[Any], *, costly: bool = False) -> None:
         """Notice that the same containers are met again and again: 22 lists can unfold to millions."""
@@ -278,10 +293,18 @@ class TreeWalk:
         if _sortable(values):
             self._put(b"sorted;")
             return tuple(sorted(values))
+        if all(type(value) in _SCALARS for value in values):
+            labelled = {self._label(value): value for value in values}
+            if len(labelled) == len(values):  # long texts have no label of their own
+                self._put(b"by label;")
+                return tuple(labelled[each] for each in sorted(labelled))
         if self._sets >= MAX_SETS:
             raise NotATree
         self._put(b"digests;")
         return tuple(sorted(self._alone(value) for value in values))
+
+    def _label(self, value: Any) -> bytes:
+        return self._shapes.of(value).label
 
     def _alone(self, value: Any) -> bytes:
         return TreeWalk(self._shapes, self._key, sets=self._sets + 1).digest(value)
@@ -327,6 +350,7 @@ def _orderly(column: Sequence[Any]) -> bool:
 
 
 _ORDERED = {int, str, bytes, bool}
+_SCALARS = {*_ORDERED, float, type(None)}
 
 
 def _is_namedtuple(cls: type) -> bool:

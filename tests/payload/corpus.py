@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 
 class Colour(enum.Enum):
-    RED = {"r", "e", "d"}
+    RED = frozenset({"r", "e", "d"})
     BLUE = 2
 
 

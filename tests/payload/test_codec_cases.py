@@ -260,6 +260,24 @@ def test_c52_an_open_file_is_never_stored_as_a_detached_copy(kernel, tmp_path):
     assert {"first", "text"} <= {write.name for write in packed.writes}
 
 
+def test_c52_nor_are_temporary_files_and_folders(kernel):
+    packed = kernel.step(
+        "import tempfile; folder = tempfile.TemporaryDirectory(); file = tempfile.NamedTemporaryFile()"
+    )
+    assert {left.name: left.reason for left in packed.not_stored} == dict.fromkeys(
+        ("folder", "file"), "its file or folder goes with this process: make it where it is used"
+    )
+    assert kernel.digester.outline(kernel.space["file"]).digest is None
+    kernel.space["folder"].cleanup()
+    kernel.space["file"].close()
+
+
+def test_c52_nor_is_a_mapped_file(kernel, tmp_path):
+    packed = kernel.step(f"import numpy as np\nm = np.memmap({str(tmp_path / 'm')!r}, 'f8', 'w+', shape=(4,)); n = 1")
+    assert [left.name for left in packed.not_stored] == ["m"]
+    assert "a view of a file" in packed.not_stored[0].reason
+
+
 def test_c53_imports_in_a_step_come_back_by_import(kernel, restarted):
     packed = kernel.step(
         "import numpy as np, json as J, os.path\nfrom math import sqrt\nfrom json import dumps\nx = np.ones(2)"
@@ -508,7 +526,8 @@ def test_everything_comes_back_in_another_process(kernel):
     packed = kernel.step(source + "\ndef f(x): return x + k\ndf = pd.DataFrame({'a': [1, 2], 's': ['x', None]})")
     handed = pickle.dumps((packed, kernel.journal.objects, POINT + "\nk = 3"))
     environment = {**os.environ, "PYTHONHASHSEED": "5", "PYTHONPATH": os.getcwd()}
-    run = subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS], input=handed, capture_output=True, env=environment)
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS]
+    run = subprocess.run(command, input=handed, capture_output=True, env=environment, check=False)
     assert run.returncode == 0, run.stderr.decode()
     kernel.space["v"][0] = 4
     here = [kernel.digest(kernel.space[name]).digest for name in ("v", "p", "q", "f", "df")]

@@ -52,27 +52,7 @@ def built(plan):
     made = []
     for at, (kind, edges) in enumerate(plan):
         before = [made[edge % at] for edge in edges] if at else []
-        hashable = [each for each in before if isinstance(each, str | tuple) and _hashable(each)]
-        arrays = [each for each in made if isinstance(each, np.ndarray) and len(each) > 1]
-        match kind:
-            case "list":
-                made.append([at])
-            case "dict":
-                made.append({"at": at})
-            case "set":
-                made.append({at, *hashable})
-            case "tuple":
-                made.append((at, *before))
-            case "array":
-                made.append(np.arange(4.0) + at)
-            case "view":
-                made.append(arrays[-1][1:] if arrays else np.zeros(0))
-            case "frame":
-                made.append(pd.DataFrame({"a": [at], "b": ["x"]}))
-            case "deque":
-                made.append(collections.deque([at, *before]))
-            case "text":
-                made.append(f"text {at}")
+        made.append(MAKE[kind](at, before, made))
     for value, (_, edges) in zip(made, plan, strict=True):
         inside = [made[edge % len(made)] for edge in edges]
         if isinstance(value, list):
@@ -80,6 +60,28 @@ def built(plan):
         elif isinstance(value, dict):
             value.update({f"to {edge}": other for edge, other in enumerate(inside)})
     return made
+
+
+def _set(at, before, _):
+    return {at, *(each for each in before if isinstance(each, str | tuple) and _hashable(each))}
+
+
+def _view(_, __, made):
+    arrays = [each for each in made if isinstance(each, np.ndarray) and len(each) > 1]
+    return arrays[-1][1:] if arrays else np.zeros(0)
+
+
+MAKE = {
+    "list": lambda at, *_: [at],
+    "dict": lambda at, *_: {"at": at},
+    "set": _set,
+    "tuple": lambda at, before, _: (at, *before),
+    "array": lambda at, *_: np.arange(4.0) + at,
+    "view": _view,
+    "frame": lambda at, *_: pd.DataFrame({"a": [at], "b": ["x"]}),
+    "deque": lambda at, before, _: collections.deque([at, *before]),
+    "text": lambda at, *_: f"text {at}",
+}
 
 
 def _hashable(value):

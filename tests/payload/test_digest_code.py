@@ -107,12 +107,42 @@ MADE_WITHOUT_SOURCE = [
     "from enum import Enum\nf = Enum('Colour', 'RED GREEN').RED",
     "from dataclasses import make_dataclass\nf = make_dataclass('D', ['x'])(1)",
     "from typing import NamedTuple\nclass R(NamedTuple):\n  v: int\nf = R(1)",
-    "from dataclasses import dataclass, field\n@dataclass(frozen=True, order=True)\nclass Q:\n  a: int = 1\n  b: list = field(default_factory=list)\nf = Q()",
-    "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass Box(Generic[T]):\n  def __init__(self, t): self.t = t\nf = Box([1])",
-    "import abc\nclass A(abc.ABC):\n  @abc.abstractmethod\n  def m(self): ...\nclass C(A):\n  def m(self): return 1\nf = C()",
+    """
+from dataclasses import dataclass, field
+@dataclass(frozen=True, order=True)
+class Q:
+    a: int = 1
+    b: list = field(default_factory=list)
+f = Q()
+""",
+    """
+from typing import Generic, TypeVar
+T = TypeVar("T")
+class Box(Generic[T]):
+    def __init__(self, t): self.t = t
+f = Box([1])
+""",
+    """
+import abc
+class A(abc.ABC):
+    @abc.abstractmethod
+    def m(self): ...
+class C(A):
+    def m(self): return 1
+f = C()
+""",
     "import functools\n@functools.lru_cache\ndef f(x): return x",
     "import functools\n@functools.singledispatch\ndef f(x): return x\n@f.register\ndef _(x: int): return 2",
-    "class C:\n  @property\n  def p(self): return 1\n  @classmethod\n  def c(cls): return 1\n  @staticmethod\n  def s(): return 1\nf = C()",
+    """
+class C:
+    @property
+    def p(self): return 1
+    @classmethod
+    def c(cls): return 1
+    @staticmethod
+    def s(): return 1
+f = C()
+""",
     "class C:\n  __slots__ = ('a',)\nf = C()\nf.a = {'x', 'y'}",
     "class Meta(type): pass\nclass C(metaclass=Meta): pass\nf = C()",
     "import operator\nf = [operator.itemgetter(1), len, str.upper, 'x'.join]",

@@ -1,6 +1,7 @@
 """Sharing, cycles and depth: digests look at the unfolded value, in linear time (traps 18)."""
 
 import copy
+import itertools
 import pickle
 import time
 
@@ -70,7 +71,7 @@ def test_parents_and_neighbours_count_by_what_they_are(digest):
 
 def doubly_linked(names):
     nodes = [Node(name) for name in names]
-    for one, other in zip(nodes, nodes[1:], strict=False):
+    for one, other in itertools.pairwise(nodes):
         one.next, other.parent = other, one
     return nodes
 

@@ -138,9 +138,14 @@ class Slim:
     x: int
 
 
+class Slotted:
+    __slots__ = ("x", "y")
+
+
 Named = collections.namedtuple("Named", "x")
 Other = collections.namedtuple("Other", "x")
 
+NOON = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
 DIFFERENT = [
     *(None, True, 1, 1.0, 1j, "1", b"1", bytearray(b"1"), (1,), [1], {1}, frozenset({1}), {1: 1}),
     *(0.0, -0.0, float("nan"), float("inf"), -1, 2**64, -(2**64), 2**200, "", b"", (), [], {}, set()),
@@ -148,8 +153,8 @@ DIFFERENT = [
     *([1, 2, 3], [1, 2, 4], [1.0, 2.0], [True], [b"a"], ["a\0", "b"], ["a", "\0b"]),
     *(Named(1), Other(1), Item(1), Item(2), Slim(1), Status.A, Status.B, types.SimpleNamespace(x=1)),
     *(range(3), range(4), slice(1), slice(1, None, 2), ..., NotImplemented, memoryview(b"1")),
-    *(datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, fold=1)),
-    *(datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.timedelta(1), datetime.time(1)),
+    *(datetime.date(2024, 1, 1), NOON.replace(tzinfo=None), NOON.replace(tzinfo=None, fold=1)),
+    *(NOON, datetime.timedelta(1), datetime.time(1)),
     *(decimal.Decimal("1"), decimal.Decimal("1.0"), re.compile("a"), re.compile("a", re.I), re.compile(b"a")),
     *(array.array("i", [1]), array.array("l", [1]), collections.deque([1]), collections.deque([1], 2)),
     *(collections.OrderedDict({1: 1}), collections.Counter({1: 1}), collections.defaultdict(int, {1: 1})),
@@ -212,6 +217,30 @@ def test_a_slot_that_only_some_instances_have_set_counts(digest):
     before = digest([plain, slotted])
     slotted.slot = 6
     assert digest([plain, slotted]) != before
+
+
+def test_instances_with_slots_count_by_all_of_them(digest):
+    def points(*pairs):
+        made = []
+        for x, y in pairs:
+            made.append(Slotted())
+            made[-1].x = x
+            if y is not None:
+                made[-1].y = y
+        return made
+
+    plans = [[(1, 2)] * 9, [(1, 2)] * 8 + [(1, 3)], [(1, 2)] * 8 + [(1, None)], [(1, {"a", "b"})] * 9]
+    assert len({digest(points(*plan)) for plan in plans}) == len(plans)
+    assert digest(points(*plans[3])) == digest(points(*[(1, {"b", "a"})] * 9))
+    assert digest([Slim(1)] * 9) != digest([Slim(2)] * 9)
+
+
+def test_sets_of_mixed_members_do_not_depend_on_order_or_hash(digest):
+    members = [1, 2.5, "a", b"a", None, "True", "x" * 100_000, "y" * 100_000, (1, "a"), float("inf")]
+    backwards = members[::-1]
+    assert digest(set(members)) == digest(set(backwards))
+    assert digest(set(members)) != digest(set(members) - {None})
+    assert digest({"x" * 100_000, 1}) != digest({"y" * 100_000, 1})
 
 
 def test_what_hides_in_subclasses_of_builtins_counts(digest):
