@@ -79,15 +79,10 @@ def test_k8_k9_a_kill_at_every_write_boundary(zygote, tmp_path, after):
 
 
 STEPS = 6
-ROUND = [
-    CELLS[0],
-    CELLS[1],
-    "k = {k}",
-    *(
-        f"%%keel_step s{at} --max-attempts 1000\nhit('start s{at} ' + str(k)); v{at} = [k, {at}]; print(v{at}); hit('end s{at} ' + str(k))"
-        for at in range(STEPS)
-    ),
-]
+STEP = """%%keel_step s{at} --max-attempts 1000
+hit("start s{at} " + str(k)); v{at} = [k, {at}]; print(v{at}); hit("end s{at} " + str(k))
+"""
+ROUND = [CELLS[0], CELLS[1], "k = {k}", *(STEP.format(at=at) for at in range(STEPS))]
 
 
 def test_random_kills_lose_nothing_acknowledged_and_replay_nothing_unfinished(zygote, tmp_path):

@@ -13,15 +13,9 @@ from tests.support.notebook import KernelDied
 pytestmark = [pytest.mark.crash, pytest.mark.kernel]
 
 STEPS = 5
-CELLS = "\n# ---\n".join(
-    [
-        "k = 1",
-        *(
-            f"%%keel_step s{at} --max-attempts 1000\nhit(f'start-s{at}-{{k}}'); v{at} = [k, {at}]; print(v{at}); hit(f'end-s{at}-{{k}}')"
-            for at in range(STEPS)
-        ),
-    ]
-)
+STEP = """%%keel_step s{at} --max-attempts 1000
+hit(f"start-s{at}-{{k}}"); v{at} = [k, {at}]; print(v{at}); hit(f"end-s{at}-{{k}}")"""
+CELLS = "\n# ---\n".join(["k = 1", *(STEP.format(at=at) for at in range(STEPS))])
 
 
 def test_random_kills_of_real_kernels(notebook):
