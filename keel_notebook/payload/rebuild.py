@@ -9,8 +9,12 @@ from __future__ import annotations
 import importlib.util
 import linecache
 import marshal
+import os
+import re
+import sys
+import tempfile
 from collections.abc import Callable, Mapping
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from keel_notebook.core.model import Digest
@@ -21,6 +25,7 @@ from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.kinds.numpy import build_view
 from keel_notebook.payload.plain import imported, kind_of
 
+_CELL_FILE = re.compile(r".*[/\\]ipykernel_\d+[/\\]([^/\\]+\.py)")
 MAGIC = importlib.util.MAGIC_NUMBER
 """Byte code is good for one minor version of Python."""
 
@@ -106,7 +111,8 @@ class Rebuild:
             if version_of(home) != version:
                 raise DefinitionChangedError(name=f"module {home}", detail=f"is not version {version} any more")
             space = vars(owner)
-        return FunctionType(marshal.loads(code), space, closure=closure)  # noqa: S302 - sealed by the owner, as all of it
+        loaded: CodeType = marshal.loads(code)  # noqa: S302 - sealed by the owner, as all of a payload is
+        return FunctionType(at_home(loaded), space, closure=closure)
 
     def fill_function(self, built: FunctionType, state: dict[str, Any]) -> None:
         """What a function carries, and where its source is, so that tracebacks show it."""
@@ -151,6 +157,19 @@ class Rebuild:
         if definition is not None:
             code, reads, source = definition
             self._learn(thing, Definition(Digest(code), frozenset(reads), source))
+
+
+def at_home(code: CodeType) -> CodeType:
+    """The code under the name that this kernel gives to the cell it came from.
+
+    ipykernel names cells by process and text; with the right name a traceback says ``Cell In[3]`` as before.
+    """
+    found = _CELL_FILE.fullmatch(code.co_filename)
+    if found is None or "ipykernel" not in sys.modules:
+        return code
+    name = os.path.join(tempfile.gettempdir(), f"ipykernel_{os.getpid()}", found[1])
+    inside = tuple(at_home(const) if isinstance(const, CodeType) else const for const in code.co_consts)
+    return code.replace(co_filename=name, co_consts=inside)
 
 
 def version_of(home: str) -> str:
