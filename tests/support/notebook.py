@@ -180,7 +180,8 @@ class Notebook:
 
     def _collect(self, msg_id: str) -> Shown:
         shown = Shown("?")
-        while (message := self._next_message()) is not None:
+        while True:
+            message = self._next(self.client.get_iopub_msg)
             if message["parent_header"].get("msg_id") != msg_id:
                 continue
             kind, content = message["msg_type"], message["content"]
@@ -188,21 +189,21 @@ class Notebook:
                 break
             self._see(shown, kind, message)
         while True:
-            reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
+            reply = self._next(self.client.get_shell_msg)
             if reply["parent_header"].get("msg_id") == msg_id:
                 shown.status = reply["content"]["status"]
                 if shown.status == "error" and not shown.error:
                     shown.error = f"{reply['content'].get('ename')}: {reply['content'].get('evalue')}"
                 return shown
 
-    def _next_message(self) -> Any:
+    def _next(self, get: Any) -> Any:
+        """The next message of a channel. Raises KernelDied where the kernel goes away before it comes."""
         while True:
-            if not self.kernel.is_alive():
-                raise KernelDied
             try:
-                return self.client.get_iopub_msg(timeout=1)
+                return get(timeout=1)
             except queue.Empty:
-                continue
+                if not self.kernel.is_alive():
+                    raise KernelDied from None
 
     def _see(self, shown: Shown, kind: str, message: dict[str, Any]) -> None:
         content = message["content"]
