@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from blake3 import blake3
+
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload.graphs import GraphWalk
@@ -14,6 +16,8 @@ from keel_notebook.payload.shapes import Shapes, Unknown
 from keel_notebook.payload.trees import NotATree, TreeWalk
 from keel_notebook.payload.typename import type_name
 
+VERSION = "keel-notebook digest of values, version 1"
+"""Part of the key: whoever changes what is hashed changes this, and old digests are equal to none."""
 _BYTES = 16
 
 
@@ -29,7 +33,7 @@ class StructuralDigester:
     def __init__(self, *, salt: bytes, definitions: Definitions) -> None:
         if len(salt) != 32:
             raise ValueError("a salt has 32 bytes")
-        self._key = salt
+        self._key = blake3(salt, derive_key_context=VERSION).digest()
         self._definitions = definitions
 
     def digest(self, value: Any) -> Digested:

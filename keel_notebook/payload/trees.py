@@ -27,7 +27,7 @@ MAX_DEPTH = 200
 MAX_SETS = 16
 _LAST_RESORT = 1 << 28
 _WATCHED_FROM = 1 << 21
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13
 _FEW = 1 << 9
 _WATCHED_DEPTH = 8
 _TEXT = 1 << 22
@@ -80,9 +80,9 @@ class TreeWalk:
         return self._state.digest()
 
     def _column(self, column: Iterable[Any]) -> None:
-        if type(column) is tuple and len(column) <= _CHUNK:
-            if column:
-                self._chunk(column)
+        if isinstance(column, list | tuple):
+            for at in range(0, len(column), _CHUNK):
+                self._chunk(column[at : at + _CHUNK] if len(column) > _CHUNK else column)
             return
         values = iter(column)
         while chunk := list(islice(values, _CHUNK)):
@@ -259,6 +259,8 @@ class TreeWalk:
         """The items are the next level: as columns, which mostly hold one type each, where all rows are alike."""
         if len(lengths) == 1 and 0 < min(lengths) <= _WIDEST and len(members) >= 8:
             self._next.extend(zip(*members, strict=True))
+        elif len(members) == 1:
+            self._next.append(members[0])
         elif lengths != {0}:
             self._next.append(chain.from_iterable(members))
 

@@ -35,6 +35,29 @@ def values(space):
     }
 
 
+SHARED = [1]
+DIGESTS = {
+    "scalars": ([None, True, 1, 2**70, 1.5, float("nan"), "é", b"b"], "26aa7915ed8e4243567701cbd480a35b"),
+    "records": ([{"id": at, "tags": ("a", at)} for at in range(20)], "59c92af12fd43d7cb8c52ecb9b828a5a"),
+    "sets": ({"a", 1, None, (2, "b"), frozenset({"x", "y"})}, "43244ae10a827774bc2f8001507e41b8"),
+    "array": (np.arange(6.0).reshape(2, 3), "77a2fc59e6eb5fe6e0b80e633a87b421"),
+    "large array": (np.arange(300_000.0), "c71326bdc0656bc9574b6f7833ea7743"),
+    "frame": (pd.DataFrame({"n": [1, 2], "s": ["a", None]}), "0697353341a0036209ed6090d60fcc78"),
+    "date": (datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), "df4c43c44800f92c5fd269731b70d538"),
+    "shared": ([SHARED, SHARED], "8f1d766fb321ee2a16f0860b0daf0211"),
+}
+CYCLE = [1]
+CYCLE.append(CYCLE)
+DIGESTS["cycle"] = (CYCLE, "143a0f51b138318ab366155354f7687f")
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_digests_are_those_of_this_version(digest, name):
+    """A step recorded by this version replays in the next. If this has to change, change ``digest.VERSION``."""
+    value, expected = DIGESTS[name]
+    assert digest(value) == expected
+
+
 @pytest.mark.parametrize("form", ["plain", "pickle"])
 @pytest.mark.parametrize("schema", GOLDEN)
 def test_a_payload_of_an_older_keel_is_read(kernel, schema, form):
