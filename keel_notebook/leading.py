@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Collection, Iterator, Sequence
 from contextvars import Token
 from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -233,7 +234,9 @@ class Leader:
             made = (write.name for write in entry.writes)
             self.ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
         if not step.always:
-            for line in shortcomings(entry):
+            space = self._kernel.shell.user_ns
+            closed = {i.name for i in entry.not_stored if is_closed_file(space.get(i.name))}
+            for line in shortcomings(entry, ended=closed):
                 say(f"{step.name}: {line}")
 
     def _not_recorded(self, body: Body, why: str) -> None:
@@ -242,6 +245,8 @@ class Leader:
 
     def plain(self, cell: RunningCell, status: Status, at: float) -> None:
         """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time."""
+        if only_about_keel(cell.raw):
+            return
         if self._root is None:  # which flow this is comes out with the first step
             self._early.append((cell, status, at))
             self.last = cell
@@ -311,6 +316,8 @@ class Leader:
         lost = bound | {n for n in names.mutation_suspects if not isinstance(namespace.get(n), _UNCHANGED_BY_USE)}
         inputs = {n: replace(i, digest=None) if n in lost else i for n, i in look.step.inputs.items()}
         made = sorted(n for n in bound if n in namespace)
+        if not made:
+            raise SettingsError(where="%keel adopt", detail="the last cell bound no name that could be recorded")
         entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)
         self.ledger.made(made, f"step {name}")
         return entry
@@ -328,13 +335,28 @@ def analysis_of(transformed: str, transform: Any) -> Analysis:
     return _analysis(transformed, transform)
 
 
-def shortcomings(entry: Entry) -> Iterator[str]:
-    """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50)."""
-    if entry.not_stored:
-        listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
+def is_closed_file(value: object) -> bool:
+    """Whether a value is a file that was closed."""
+    return isinstance(value, io.IOBase) and value.closed
+
+
+def only_about_keel(source: str) -> bool:
+    """Whether a cell holds nothing but lines that speak to keel: it is no part of the notebook's story."""
+    lines = [line.strip() for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return bool(lines) and all(line.startswith(("%keel", "%load_ext keel_notebook")) for line in lines)
+
+
+def shortcomings(entry: Entry, *, ended: Collection[str]) -> Iterator[str]:
+    """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50).
+
+    ``ended`` are names of files that are closed: what ``with open(…) as f`` leaves is nobody's loss.
+    """
+    lost = [item for item in entry.not_stored if item.name not in ended]
+    if lost:
+        listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in lost)
         yield f"not stored: {listed}"
-    if lost := entry.ambient.get("unrestorable"):
-        yield f"a replay cannot put back: {'; '.join(lost)}"
+    if state := entry.ambient.get("unrestorable"):
+        yield f"a replay cannot put back: {'; '.join(state)}"
     if left := entry.ambient.get("threads_left"):
         yield f"threads of it still run ({left}): what they do from now on is not recorded"
 

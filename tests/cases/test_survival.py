@@ -199,7 +199,7 @@ with open("in.txt") as f: again = f.read()
 print(text, again)
 """)
     (book.folder / "in.txt").write_text("abc")
-    book.run_all()
+    assert book.run_all()[0].stderr == "", "a closed file is nobody's loss"
     assert book.rerun()[1].text == "abc abc\n"
     assert book.hits == "r"
 
