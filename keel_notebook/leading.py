@@ -8,30 +8,26 @@ for a replay, or refuse) → the body runs as an ordinary cell → ``end`` (reco
 from __future__ import annotations
 
 import ast
-import functools
-import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from contextvars import Token
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
+from keel_notebook.cells import Analysis, analysis_of, is_closed_file, only_about_keel, outcome, policy, shortcomings
 from keel_notebook.core import decide as d
-from keel_notebook.core.cellcode import parse_cell
-from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.ids import default_flow, text_digest
 from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, Write, entry_id
 from keel_notebook.core.options import StepOptions, parse_options, refuse_later
-from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.engine import scope
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.restore import Restorer, RestoreReport
-from keel_notebook.engine.runner import Outcome, StepNow
+from keel_notebook.engine.runner import StepNow
 from keel_notebook.engine.scope import StepScope
-from keel_notebook.engine.stepper import Body, Look, StepCell, Swap
+from keel_notebook.engine.stepparts import Body, Look, StepCell, Swap
 from keel_notebook.errors import (
     CannotStoreError,
     DuplicateStepError,
@@ -41,16 +37,6 @@ from keel_notebook.errors import (
     SettingsError,
 )
 from keel_notebook.wiring import Attached, Kernel, attach
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """A cell, read without running it."""
-
-    code: Digest | None
-    reads: frozenset[str]
-    names: CellNames
-
 
 _UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
@@ -321,55 +307,3 @@ class Leader:
         entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)
         self.ledger.made(made, f"step {name}")
         return entry
-
-
-@functools.lru_cache(maxsize=512)
-def _analysis(transformed: str, transform: Any) -> Analysis:
-    parsed = parse_cell(transformed, transform=transform)
-    names = analyse(parsed)
-    return Analysis(code_digest(parsed), names.reads, names)
-
-
-def analysis_of(transformed: str, transform: Any) -> Analysis:
-    """What a cell's text says about it, remembered by the text."""
-    return _analysis(transformed, transform)
-
-
-def is_closed_file(value: object) -> bool:
-    """Whether a value is a file that was closed."""
-    return isinstance(value, io.IOBase) and value.closed
-
-
-def only_about_keel(source: str) -> bool:
-    """Whether a cell holds nothing but lines that speak to keel: it is no part of the notebook's story."""
-    lines = [line.strip() for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return bool(lines) and all(line.startswith(("%keel", "%load_ext keel_notebook")) for line in lines)
-
-
-def shortcomings(entry: Entry, *, ended: Collection[str]) -> Iterator[str]:
-    """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50).
-
-    ``ended`` are names of files that are closed: what ``with open(…) as f`` leaves is nobody's loss.
-    """
-    lost = [item for item in entry.not_stored if item.name not in ended]
-    if lost:
-        listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in lost)
-        yield f"not stored: {listed}"
-    if state := entry.ambient.get("unrestorable"):
-        yield f"a replay cannot put back: {'; '.join(state)}"
-    if left := entry.ambient.get("threads_left"):
-        yield f"threads of it still run ({left}): what they do from now on is not recorded"
-
-
-def outcome(status: Status, result: Any) -> Outcome:
-    """How a body ended, from IPython's result (None where the cell was cancelled)."""
-    if result is None:
-        return Outcome(status)
-    error = result.error_in_exec or result.error_before_exec
-    return Outcome(status, error, (result.result,) if result.result is not None else None)
-
-
-def policy(mode: str, options: StepOptions) -> d.Policy:
-    """How a step's differences are answered."""
-    response = d.Response(options.on_divergence) if options.on_divergence else d.Response.WARN
-    return d.Policy(d.Mode(mode), response, options.max_attempts)

@@ -29,7 +29,8 @@ from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Parts, Runner
 from keel_notebook.engine.shared import SharedJournal
-from keel_notebook.engine.stepper import Senses, Stepper
+from keel_notebook.engine.stepparts import Senses
+from keel_notebook.engine.stepper import Stepper
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, note_first_step
 from keel_notebook.payload.codec import GraphCodec

@@ -7,85 +7,22 @@ point where the body would start: it is left alone, swapped for a replay that wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import lifecycle
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input, Kind, Status
-from keel_notebook.core.options import StepOptions
-from keel_notebook.core.ports import Digested, FlowRecords
+from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Status
+from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
-from keel_notebook.engine.runner import Attempt, Prepared, Runner, StepNow
+from keel_notebook.engine.runner import Attempt, Runner, StepNow
+from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap
 from keel_notebook.errors import DeadError, DivergenceError, KeelError, UntrustedError
-
-
-@dataclass(frozen=True, slots=True)
-class Senses:
-    """What a stepper asks about the notebook."""
-
-    reached: Callable[[Iterable[str], Any], Mapping[str, Digested]]
-    """Names to digests, with every name that functions among them read (``cell`` tells what it stores itself)."""
-    value: Callable[[str], Any]
-    preview: Callable[[str, Any], str]
-    kind_of: Callable[[Any], str]
-    file_now: Callable[[str], Digest | None]
-    file_seen: Callable[[str, str], FileSeen]
-    copyable: Callable[[str], bool]
-    """Whether the value of a name is data of a size that may be kept before a step changes it."""
-    read_below: Callable[[str], frozenset[str]]
-    """Names that cells below a step read, where the notebook's file can be looked at."""
-    say: Callable[[str], None]
-    """One line on stderr, before anything else of the cell."""
-    now: Callable[[], float]
-    monotonic: Callable[[], float]
-
-
-@dataclass(frozen=True, slots=True)
-class StepCell:
-    """A cell that is a step: its line, its name or what stands for one, its text as it is kept, its analysis."""
-
-    options: StepOptions
-    name: str
-    source: str
-    parsed: Any
-    """``.code`` is the digest of the normalised source, ``.reads`` the names that it may read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A step as it stands now, next to what is recorded of it."""
-
-    step: StepNow
-    cell: StepCell
-    facts: d.Facts
-    recorded: d.Recorded
-    records: FlowRecords
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """The body is to run, under watch."""
-
-    attempt: Attempt
-    decision: d.Execute | d.Diverged
-
-
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """The body is to be swapped for putting ``prepared`` back."""
-
-    step: StepNow
-    prepared: Prepared
-    decision: d.Replay
-    began: float
-    keep: frozenset[str] = frozenset()
-    """Names whose live objects hold what the record holds: this very step left them (already applied)."""
 
 
 class Stepper:
