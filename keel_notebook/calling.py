@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keel_notebook.core.decide import Mode
-from keel_notebook.core.ids import default_flow, text_digest
-from keel_notebook.core.model import FlowId, Input
+from keel_notebook.core.effects import step_identity
+from keel_notebook.core.ids import default_flow
+from keel_notebook.core.model import Digest, FlowId, Input
 from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords, RunEnd
 from keel_notebook.engine.callparts import CallParts
 from keel_notebook.engine.calls import Calls
@@ -46,7 +47,9 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     guard = None
     if flow != default_flow():  # else nobody told which notebook this is: what must not happen twice is refused
         holder = Holder(liveness.host(), os.getpid(), liveness.boot())
-        guard = Guard(Lease(leases, flow, holder=holder, clock=clock), journal=journal, clock=clock)
+        lease = Lease(leases, flow, holder=holder, clock=clock)
+        guard = Guard(lease, journal=journal, clock=clock)
+        os.register_at_fork(after_in_child=lease.forget_in_child)  # else a child keeps the lock of a dead kernel
     return Calls(
         CallParts(
             journal=journal,
@@ -69,21 +72,16 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     )
 
 
-def step_scope(step: str, *, key: str, code: str | None, inputs: Mapping[str, Input]) -> StepScope:
+def step_scope(step: str, identity: str, idempotency_key: str) -> StepScope:
     """The scope of a step's body. Set it with ``scope.enter`` right before the body runs."""
-    return StepScope(step, key or _identity(code, inputs))
+    return StepScope(step, identity, idempotency_key=idempotency_key)
 
 
 def plain_scope(  # noqa: PLR0913 - what is known of the cell, by name
-    name: str, *, code: str | None, inputs: Mapping[str, Input], records: FlowRecords, run: int, now: float
+    name: str, *, code: Digest | None, inputs: Mapping[str, Input], records: FlowRecords, run: int, now: float
 ) -> StepScope:
     """The implicit step of a plain cell that makes durable calls."""
-    return StepScope(name, _identity(code, inputs), implicit=True, resumed=resumed_runs(records, run, now))
-
-
-def _identity(code: str | None, inputs: Mapping[str, Input]) -> str:
-    known = [part for name in sorted(inputs) for part in (name, inputs[name].digest or "?")]
-    return text_digest("sitting", code or "?", *known)
+    return StepScope(name, step_identity("", code, inputs), implicit=True, resumed=resumed_runs(records, run, now))
 
 
 def resumed_runs(records: FlowRecords, run: int, now: float) -> frozenset[int]:

@@ -14,7 +14,7 @@ from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.model import Digest, Entry, Status
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.reads import CellNames, analyse
-from keel_notebook.engine.runner import Outcome
+from keel_notebook.engine.attempt import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,16 @@ from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.cells import Analysis, analysis_of, is_closed_file, only_about_keel, outcome, policy, shortcomings
 from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
-from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, Write, entry_id
+from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStored, Status, Write, entry_id
 from keel_notebook.core.options import StepOptions, parse_options, refuse_later
 from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.engine import scope
+from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.calls import Calls
+from keel_notebook.engine.guarded import EffectParts, Guarded, key_of
 from keel_notebook.engine.restore import Restorer, RestoreReport
-from keel_notebook.engine.runner import StepNow
 from keel_notebook.engine.scope import StepScope
-from keel_notebook.engine.stepparts import Body, Look, StepCell, Swap
+from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
 from keel_notebook.errors import (
     CannotStoreError,
     DuplicateStepError,
@@ -52,7 +53,7 @@ class Leader:
         self.last: RunningCell | None = None
         self._early: list[tuple[RunningCell, Status, float]] = []
         self._root: str | None = None
-        self._live: Body | Swap | None = None
+        self._live: Body | Swap | Assumed | None = None
         self._look: Look | None = None
         self._told: str = ""
         self._calls: Calls | None = None
@@ -61,6 +62,8 @@ class Leader:
 
     def close(self) -> None:
         """End the run in the journal. Safe to call twice."""
+        if self._calls is not None and self._calls.parts.guard is not None:
+            self._calls.parts.guard.close()
         self.attached.journal.close(clean=True)
 
     def begins(self) -> None:
@@ -69,7 +72,9 @@ class Leader:
         self.ledger.cell_starts(self._kernel.clock.monotonic())
 
     def forget(self) -> None:
-        """What was begun for the running cell does not count: it runs plainly."""
+        """What was begun for the running cell does not count: it runs plainly, or not at all."""
+        if isinstance(self._live, Body):
+            self._live.attempt.release()
         self._live = self._look = None
 
     # ---- a step ------------------------------------------------------------------------------------------
@@ -88,12 +93,46 @@ class Leader:
             raise DuplicateStepError(step=name)
         self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
         self._tell_degraded()
-        self._live = self.attached.stepper.answer(self._look, policy(self._settings.mode, options))
+        self._live = self._answer(cell, self._look, policy(self._settings.mode, options))
         if isinstance(self._live, Swap):
             return call(self._put_back)
-        step = self._look.step
-        self._scope = scope.enter(step_scope(name, key=options.key, code=step.code, inputs=step.inputs))
+        if isinstance(self._live, Assumed):
+            return call(self._take_as_done)
+        key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
+        self._scope = scope.enter(step_scope(name, key.identity, key.idempotency_key))
         return tree
+
+    def _answer(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
+        attached = self.attached
+        if look.cell.options.effect is Effect.IDEMPOTENT:
+            return attached.stepper.answer(look, policy)
+        parts = self.calls(cell).parts  # steps and calls of a kernel hold one lease
+        guarded = Guarded(
+            EffectParts(
+                journal=attached.journal,
+                runner=attached.runner,
+                clock=self._kernel.clock,
+                guard=parts.guard,
+                flow_key=attached.flow.key,
+                copies=attached.copies,
+                say=self._kernel.say,
+            )
+        )
+        return guarded.answer(attached.stepper, look, policy)
+
+    def _take_as_done(self) -> None:
+        """An ambiguous step is taken as done (skip): nothing runs, and nothing older stands in for what it makes."""
+        assumed, ledger = self._live, self.ledger
+        assert isinstance(assumed, Assumed)
+        step, names = assumed.look.step.name, assumed.look.cell.parsed.names
+        for name in names.stores | names.maybe_stores:
+            self._kernel.shell.user_ns.pop(name, None)
+            ledger.missing[name] = (
+                step,
+                NotStored(name, "unknown", "its step was taken as done (skip)"),
+            )
+        self._kernel.say(f"{step}: {assumed.why}; nothing ran")
+        self.attached.stepper.skipped(assumed.look, assumed.why)
 
     # ---- durable calls -----------------------------------------------------------------------------------
 
@@ -101,9 +140,19 @@ class Leader:
         """What carries out durable calls, on the flow that this notebook turns out to be."""
         if self._root is None:  # every durable call asks here
             self._settle(self._analysis(cell).code)
+        return self._calls_of_flow()
+
+    def _calls_of_flow(self) -> Calls:
         if self._calls is None or self._calls.parts.flow != self.attached.flow.id:
             self._calls = self.attached.calls_on(self.attached.flow)
         return self._calls
+
+    def take_over(self) -> None:
+        """Take the flow's lease from a holder that is stopped or gone (`%keel flow --take`). Raises LeaseError."""
+        guard = self._calls_of_flow().parts.guard
+        if guard is None:
+            raise SettingsError(where="%keel flow --take", detail="this notebook has no flow of its own: name it first")
+        guard.take_over()
 
     def plain_scope(self, cell: RunningCell) -> StepScope:
         """The implicit step of a plain cell that makes a durable call."""

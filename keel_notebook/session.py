@@ -156,6 +156,10 @@ class Session:
         self.settings.flow, self.settings.flow_key = name, key
         self.leader()
 
+    def take_over(self) -> None:
+        """Take the flow's lease over from a holder that is stopped or on another host (`%keel flow --take`)."""
+        self.leader().take_over()
+
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
         self.leader().retire(name, key)
@@ -202,7 +206,7 @@ class Session:
         try:
             leader = self.leader()
         except KeelError as error:
-            return self._without_journal(error, tree)
+            return self._without_journal(cell, error, tree)
         try:
             return leader.decide(cell, tree)
         except KeelError as error:
@@ -216,9 +220,9 @@ class Session:
                 raise rejected(error) from None
         return tree
 
-    def _without_journal(self, error: KeelError, tree: ast.Module) -> ast.Module:
-        """A journal that cannot be opened at all never stops a cell, unless nothing may be executed."""
-        if self.settings.mode == _REPLAY:
+    def _without_journal(self, cell: RunningCell, error: KeelError, tree: ast.Module) -> ast.Module:
+        """A journal that cannot be opened at all never stops a cell, unless nothing may be executed or done twice."""
+        if self.settings.mode == _REPLAY or _may_do_harm(cell):
             raise rejected(error)
         if str(error) != self._told:
             say(f"steps run, not durable: {error}")
@@ -237,11 +241,27 @@ class Session:
         self.note_fault(error)
         if self._leader is not None:
             self._leader.forget()
-        say(f"this cell runs plainly: {InternalError(doing='looked at a step', kind=type(error).__name__)}")
+        problem = InternalError(doing="looked at a step", kind=type(error).__name__)
+        if self._cell is not None and _may_do_harm(self._cell):
+            raise rejected(problem)
+        say(f"this cell runs plainly: {problem}")
 
     def note_fault(self, error: BaseException) -> None:
         """Keep where keel itself failed."""
         self.faults.append("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__)
+
+
+def _may_do_harm(cell: RunningCell) -> bool:
+    """Whether the body must not run unrecorded: its step is not idempotent, or nobody can tell."""
+    if cell.marker is None:
+        return False
+    from keel_notebook.core.options import parse_options  # noqa: PLC0415 only where something went wrong
+    from keel_notebook.core.words import Effect  # noqa: PLC0415
+
+    try:
+        return parse_options(cell.marker.line).effect is not Effect.IDEMPOTENT
+    except KeelError:
+        return True
 
 
 def say(line: str) -> None:

@@ -19,7 +19,7 @@ from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messag
 from keel_notebook.capture.world import World
 from keel_notebook.core.cellcode import parse_cell
 from keel_notebook.core.decide import ABSENT, Mode, same
-from keel_notebook.core.model import Digest, FileSeen, Input
+from keel_notebook.core.model import Digest, FileSeen, FlowId, Input
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
 from keel_notebook.core.readers import read_below
@@ -32,7 +32,7 @@ from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
 from keel_notebook.engine.stepper import Stepper
 from keel_notebook.journal.disk import open_journal
-from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, note_first_step
+from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, known_flows, note_first_step
 from keel_notebook.payload.codec import GraphCodec
 from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.preview import preview
@@ -51,6 +51,8 @@ class Attached:
     stepper: Stepper
     calls_on: Callable[[FlowSeen], Calls]
     """What carries out the durable calls of this kernel, on the flow that they belong to."""
+    copies: Callable[[], Sequence[FlowId]]
+    """Other flows that are known by their notebook's path only, where this one is too."""
     in_file: Callable[[str], int]
     """How many cells of the notebook's file carry a step's name."""
     holds: Callable[[str, Digest | None], bool]
@@ -194,7 +196,12 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             say=kernel.say,
         )
 
-    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, cells.named, holds)
+    def copies() -> Sequence[FlowId]:
+        if flow.name or not flow.file:
+            return ()
+        return [other.id for other in known_flows(folder) if not other.name and other.id != flow.id]
+
+    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, copies, cells.named, holds)
 
 
 def kind_of(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay, same
 from keel_notebook.core.effects import EffectDecision, OnAmbiguous, decide_effect
-from keel_notebook.core.lifecycle import FORGET, RERUN, REVIVE
+from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RERUN, REVIVE
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, Kind, Status
 
 ARGS = "args"
@@ -166,7 +166,11 @@ def calls_in(entries: Iterable[Entry], step: str, *, resumed: frozenset[int] | N
 
 def _take(out: StepCalls, entry: Entry, resumed: frozenset[int] | None) -> None:
     if entry.kind is Kind.RETIRE:
-        if entry.key in {RERUN, FORGET}:
+        if entry.key == NEW_KEY:
+            out.generation += 1
+            out.sitting.clear()
+            out.calls.clear()
+        elif entry.key in {RERUN, FORGET}:
             out.generation += 1
             out.sitting.clear()
             _reject(out)

@@ -95,6 +95,8 @@ class Recorded:
     """Bytes of memory that the newest dead kernel was last seen to use."""
     untrusted: frozenset[str] = frozenset()
     """Ids of entries that the owner's key did not seal (E050)."""
+    generation: int = 0
+    """How often a person asked that a guarded step be done anew, under a new idempotency key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,20 @@
 """What may be done with a guarded effect: one pure decision for steps and calls (Z4, Z15, Z19-Z23; DESIGN 5).
 
 An effect is known by its idempotency key, not by where it stands. A committed result under that key always comes
-back, whatever else differs; an intent without a result is *ambiguous*, and only a person's word moves it on.
+back, whatever else differs; an intent without a result is *ambiguous*, and only a person's word moves it on. For a
+step there are two doubts more: the same inputs under edited code, and the same step in a copy of the notebook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from keel_notebook.core.decide import Refuse, Replay
+from keel_notebook.core.decide import Decision, Diverged, Facts, Refuse, Replay, Response, same
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Effect, Entry, FlowId, Status
+from keel_notebook.core.lifecycle import NEW_KEY
+from keel_notebook.core.model import Digest, Effect, Entry, EntryId, FlowId, Input, Kind, Status
 
 
 class OnAmbiguous(StrEnum):
@@ -62,6 +64,7 @@ def decide_effect(
     """
     if valid is not None:
         return Replay(valid, "code and inputs are those of the record")
+    under_key = standing(under_key)
     tries = sum(entry.status is not Status.SKIPPED for entry in under_key)
     if effect is not Effect.EXACTLY_ONCE:
         return Fire(tries + 1, intent=True, why=_again(under_key))
@@ -80,6 +83,109 @@ def decide_effect(
             return Assume(newest, first=True, why="begun earlier, and taken as done (skip)")
         case OnAmbiguous.RERUN:
             return Fire(tries + 1, intent=False, why="begun earlier, and fired again (rerun)", ambiguous=newest)
+
+
+def standing(under_key: Sequence[Entry]) -> Sequence[Entry]:
+    """The entries under a key without results that a paused holder wrote after it had been taken over from (O12).
+
+    A larger fence under the same key was only ever given out because there was no result yet.
+    """
+    newest = max((entry.fence for entry in under_key), default=0)
+    return [entry for entry in under_key if not (entry.status is Status.OK and 0 < entry.fence < newest)]
+
+
+StepDecision = Decision | Fire | Assume
+
+
+@dataclass(frozen=True, slots=True)
+class StepHistory:
+    """What is recorded of a step that is not idempotent, beside what its fingerprint finds."""
+
+    under_key: Sequence[Entry] = ()
+    """Its attempts under the current idempotency key, newest first."""
+    others: Sequence[Entry] = ()
+    """Its committed attempts under other keys, newest first."""
+    copies: Sequence[Entry] = ()
+    """Committed attempts of the same name in other flows that are known by their notebook's path only."""
+
+
+def step_history(entries: Iterable[Entry], step: str, key: str) -> StepHistory:
+    """The history of a step. ``entries`` are a flow's, oldest first."""
+    mine: list[Entry] = []
+    for entry in entries:
+        if entry.step == step and entry.kind is Kind.STEP and entry.effect is not Effect.IDEMPOTENT:
+            mine.append(entry)
+        elif entry.step == step and entry.kind is Kind.RETIRE and entry.key == NEW_KEY:
+            mine.clear()
+    mine.reverse()
+    under = [entry for entry in mine if entry.idempotency_key == key]
+    others = [entry for entry in mine if entry.idempotency_key != key and entry.status is Status.OK]
+    return StepHistory(under, others)
+
+
+def decide_step(  # noqa: PLR0913 - what the decision depends on, all by name
+    ordinary: Decision,
+    *,
+    effect: Effect,
+    facts: Facts,
+    history: StepHistory,
+    on_ambiguous: OnAmbiguous = OnAmbiguous.FAIL,
+    anew: bool = False,
+    untrusted: frozenset[EntryId] = frozenset(),
+) -> StepDecision:
+    """What to do with a step that is not idempotent. Total; pure.
+
+    Args:
+        ordinary: what ``decide`` answers for a step that is (for ``exactly_once`` without ``rerun`` and ``needed``).
+        effect: ``at_least_once`` or ``exactly_once``.
+        facts: the step as it stands now.
+        history: what is recorded of it.
+        on_ambiguous: the person's word; matters for ``exactly_once`` only.
+        anew: a person asked for a new key (`%keel rerun NAME --new-key`): copies do not count.
+        untrusted: entries that the owner's key did not seal.
+    """
+    if isinstance(ordinary, Replay) or (isinstance(ordinary, Refuse) and ordinary.code == "E050"):
+        return ordinary
+    if effect is not Effect.EXACTLY_ONCE:
+        if isinstance(ordinary, Refuse) or _stops(ordinary):
+            return ordinary
+        fire = decide_effect(effect, history.under_key, valid=None)
+        return replace(fire, attempt=getattr(ordinary, "attempt", 1)) if isinstance(fire, Fire) else fire
+    answer = decide_effect(effect, history.under_key, valid=None, on_ambiguous=on_ambiguous)
+    if isinstance(answer, Replay):
+        return Refuse("E050", "its record was written by somebody else") if answer.entry.entry in untrusted else answer
+    if isinstance(ordinary, Refuse) or _stops(ordinary) or isinstance(answer, Refuse | Assume):
+        return ordinary if isinstance(ordinary, Refuse) or _stops(ordinary) else answer
+    if not history.under_key:
+        if any(same_inputs(entry, facts.inputs) for entry in history.others):
+            return Refuse("E031", "it was done with these inputs; only its code differs")
+        copied = not anew and [e for e in history.copies if same(e.code, facts.code) and same_inputs(e, facts.inputs)]
+        if copied:
+            return Refuse("E060", "a notebook that this one is a copy of did it with these inputs")
+    return answer
+
+
+def _stops(ordinary: Decision) -> bool:
+    return isinstance(ordinary, Diverged) and ordinary.response is Response.FAIL
+
+
+def same_inputs(entry: Entry, inputs: Mapping[str, Input]) -> bool:
+    """Whether a step got what ``entry`` got, as far as both read it.
+
+    Other inputs are another effect; the same inputs under other code are not.
+    """
+    recorded = {item.name: item.digest for item in entry.inputs}
+    return all(recorded[name] == item.digest for name, item in inputs.items() if name in recorded)
+
+
+def step_identity(key: str, code: Digest | None, inputs: Mapping[str, Input], generation: int = 0) -> str:
+    """What makes two attempts of a step attempts of the same thing: its ``--key``, else its code and inputs.
+
+    ``generation`` counts how often a person asked for a new key.
+    """
+    known = [part for name in sorted(inputs) for part in (name, inputs[name].digest or "?")]
+    identity = key or text_digest("sitting", code or "?", *known)
+    return text_digest("anew", identity, str(generation)) if generation else identity
 
 
 def _again(under_key: Sequence[Entry]) -> str:

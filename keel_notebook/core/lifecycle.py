@@ -15,8 +15,13 @@ from keel_notebook.core.ports import FlowRecords, RunEnd
 RECORDS = frozenset({Kind.STEP, Kind.ACCEPT, Kind.ADOPT})
 """Kinds of entries that can hold what a step left."""
 
-FORGET, RERUN, REVIVE = "forget", "rerun", "revive"
-"""What a retiring entry says in its ``key``: reject every record, reject this fingerprint, count deaths anew."""
+_SAYS = RECORDS | {Kind.RETIRE}
+
+FORGET, RERUN, REVIVE, NEW_KEY = "forget", "rerun", "revive", "new-key"
+"""What a retiring entry says in its ``key``: reject every record, reject this fingerprint, count deaths anew, do a
+guarded effect anew under a new idempotency key."""
+
+_OPEN = frozenset({Status.RUNNING, Status.INTENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def steps_in(records: FlowRecords) -> dict[str, list[Entry]]:
 
 def of_step(records: FlowRecords, step: str) -> list[Entry]:
     """The entries of one step that say something about its records, newest first."""
-    found = [e for e in records.entries if e.step == step and (e.kind in RECORDS or e.kind is Kind.RETIRE)]
+    found = [e for e in records.entries if e.step == step and e.kind in _SAYS]
     found.reverse()
     return found
 
@@ -63,13 +68,20 @@ def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "
     ``root`` separates the notebooks of a folder where nobody tells which one runs: records are shared by
     content, deaths are not (DESIGN 5, Which flow).
     """
-    entries = of_step(records, step)
-    own = [entry for entry in entries if entry.ambient.get("root", "") == root]
+    tried = [e for e in reversed(records.entries) if e.step == step and (e.kind in _SAYS or _is_retry(e))]
+    entries = [entry for entry in tried if entry.kind is not Kind.AUDIT]
+    own = [entry for entry in tried if entry.ambient.get("root", "") == root]
     live = tuple(_not_retired(entries))
+    anew = sum(entry.kind is Kind.RETIRE and entry.key == NEW_KEY for entry in entries)
     tries, deaths, memory = _unfinished(own, records, now)
     untrusted = frozenset(entry.entry for entry in live if entry.entry in records.untrusted)
-    ended = tuple(entry for entry in live if entry.status is not Status.RUNNING)
-    return Recorded(ended, tries=tries, deaths=deaths, memory=memory, untrusted=untrusted)
+    ended = tuple(entry for entry in live if entry.status not in _OPEN)
+    return Recorded(ended, tries=tries, deaths=deaths, memory=memory, untrusted=untrusted, generation=anew)
+
+
+def _is_retry(entry: Entry) -> bool:
+    # An ambiguous effect that is fired again writes no second intent (Z21): its audit says that it was tried.
+    return entry.kind is Kind.AUDIT and not entry.call and entry.ambient.get("on_ambiguous") == "rerun"
 
 
 def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
@@ -78,7 +90,7 @@ def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
         if entry.kind is not Kind.RETIRE:
             if fingerprint_of(entry) not in rejected:
                 yield entry
-        elif entry.key == FORGET:
+        elif entry.key in {FORGET, NEW_KEY}:
             return
         elif entry.key == RERUN:
             rejected.add(fingerprint_of(entry))
@@ -87,14 +99,15 @@ def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
 def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprint) -> tuple[int, int, int]:
     tries = deaths = memory = 0
     for entry in newest_first:
-        if entry.kind is Kind.RETIRE and entry.key in {REVIVE, FORGET}:
+        if entry.kind is Kind.RETIRE and entry.key in {REVIVE, FORGET, NEW_KEY}:
             break
         if entry.kind is Kind.RETIRE:
             continue
         seen = records.runs.get(entry.run)
-        if entry.status is Status.RUNNING and seen is not None and seen.end == RunEnd.OPEN:
+        open_ = entry.status in _OPEN or entry.kind is Kind.AUDIT
+        if open_ and seen is not None and seen.end == RunEnd.OPEN:
             continue  # another kernel is running it right now
-        if entry.status is not Status.RUNNING or fingerprint_of(entry) != now:
+        if not open_ or fingerprint_of(entry) != now:
             break  # an ok attempt or an edit starts the count anew
         tries += 1
         if seen is not None and seen.end == RunEnd.DIED:

@@ -102,6 +102,8 @@ class Journal(Protocol):
 
     salt: bytes
     """32 bytes kept in the journal's folder: input digests hold wherever the folder goes (DESIGN 8)."""
+    fence: int
+    """The fence of the lease that this kernel holds, 0 without one: goes into every frame (O12)."""
 
     @property
     def run(self) -> int:

@@ -22,11 +22,17 @@ from keel_notebook.engine.scope import StepScope
 class Held(Protocol):
     """The lease that guarded calls need."""
 
-    def take(self) -> None:
-        """Have it, or raise LeaseError (E030)."""
+    def take(self) -> bool:
+        """Have it, or raise LeaseError (E030). True: another may have held it since, so read again."""
+
+    def take_over(self) -> None:
+        """Have it although a holder that is stopped, or on another host, did not give it back."""
 
     def give_back(self) -> None:
         """Not needed any more by this call."""
+
+    def close(self) -> None:
+        """Give it back, whoever still needs it."""
 
     def check(self) -> None:
         """Raise LeaseError (E030) if it was lost."""

@@ -74,19 +74,28 @@ class Calls:
                 decision = self._unread(now)
             else:
                 decision = c.decide_call(now, found.candidates(now), mode=self.parts.mode, untrusted=here.untrusted)
-            match decision:
-                case Execute(attempt, _):
-                    return self.go(claim, now, attempt)
-                case Replay(entry, why):
-                    return self._replay(claim, now, entry, why)
-                case Fire():
-                    return self._effects.fire(claim, now, decision)
-                case Assume(entry, first, _):
-                    return self._effects.assume(claim, entry, first=first)
-                case Refuse(code, why):
-                    raise self._effects.refusal(claim, now, code, why)
-                case _:
-                    assert_never(decision)
+            if isinstance(decision, Fire | Assume) and self.parts.guard is not None:
+                with self._effects.leased() as others:
+                    if others and (found := self._read(here)) is not None:  # what the last holder wrote is there now
+                        mode, untrusted = self.parts.mode, here.untrusted
+                        decision = c.decide_call(now, found.candidates(now), mode=mode, untrusted=untrusted)
+                    return self._carry_out(claim, now, decision)
+            return self._carry_out(claim, now, decision)
+
+    def _carry_out(self, claim: Claim, now: c.CallNow, decision: c.CallDecision) -> Given | Going:
+        match decision:
+            case Execute(attempt, _):
+                return self.go(claim, now, attempt)
+            case Replay(entry, why):
+                return self._replay(claim, now, entry, why)
+            case Fire():
+                return self._effects.fire(claim, now, decision)
+            case Assume(entry, first, _):
+                return self._effects.assume(claim, entry, first=first)
+            case Refuse(code, why):
+                raise self._effects.refusal(claim, now, code, why)
+            case _:
+                assert_never(decision)
 
     def finish(self, going: Going, value: Any) -> Any:
         """Record the result, then release it (K9). Returns the value; raises CannotStoreError (E020)."""
@@ -221,11 +230,13 @@ class Calls:
             started_at=going.started,
             ended_at=going.started + took,
             took_s=took,
+            fence=0 if going.entry is None else going.entry.fence,
         )
 
     def intent_of(self, going: Going) -> Entry:
         """The entry that says that a guarded call begins."""
-        return replace(self._entry(going, payload=None), status=Status.INTENT, ended_at=None, took_s=None)
+        begun = self._entry(going, payload=None)
+        return replace(begun, status=Status.INTENT, ended_at=None, took_s=None, fence=self.journal.fence)
 
     def _record(self, going: Going, entry: Entry) -> None:
         if going.entry is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,17 @@ class Effects:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+
+    @contextmanager
+    def leased(self) -> Iterator[bool]:
+        """Have the lease while it is decided; whether another held it since. ``fire`` holds it on."""
+        guard = self._calls.parts.guard
+        assert guard is not None
+        others = guard.take()
+        try:
+            yield others
+        finally:
+            guard.give_back()
 
     def fire(self, claim: Claim, now: CallNow, decision: Fire) -> Going:
         """Take the lease and write the intent; the function runs next. Raises KeelError: then nothing happened."""
@@ -56,8 +69,9 @@ class Effects:
             entry = entry_id(calls.run, claim.seq)
             why = "taken as done (skip)"
             skipped = replace(
-                intent, entry=entry, run=calls.run, seq=claim.seq, status=Status.SKIPPED, ended_at=now, why=why
-            )
+                intent, entry=entry, run=calls.run, seq=claim.seq, status=Status.SKIPPED, ended_at=now, why=why,
+                fence=calls.journal.fence,
+            )  # fmt: skip
             calls.journal.append(skipped, synced=True)
             calls.note(skipped, claim.scope)
         return Given(None)
@@ -79,7 +93,8 @@ class Effects:
             case "E060":
                 records = claim.scope.records
                 intents = records.candidates(now) if records is not None else ()
-                return AmbiguousError(step=name, run=intents[0].run if intents else "?")
+                begun = f"begun in run {intents[0].run}, and its outcome is not recorded" if intents else why
+                return AmbiguousError(step=name, detail=begun)
             case "E050":
                 return UntrustedError(journal="", step=name)
             case "E054":

@@ -44,17 +44,44 @@ class Guard:
         finally:
             self.give_back()
 
-    def take(self) -> None:
-        """Take the lease, or count one more user of it. Raises LeaseError (E030)."""
+    def take(self) -> bool:
+        """Take the lease, or count one more user of it; whether another may have held it since we last did.
+
+        Then what was read before may be out of date. Raises LeaseError (E030).
+        """
+        with self._lock:
+            others = False
+            if self._holds == 0:
+                before = self._lease.fence
+                fence = self._lease.acquire()  # O16: before anything is written under it
+                others = before == 0 or fence != before + 1
+                self._holding(fence)
+            self._holds += 1
+            return others
+
+    def take_over(self) -> None:
+        """Take the lease from a holder that is stopped or on another host, and keep it until ``close``.
+
+        Raises LeaseError (E030) where the holder runs.
+        """
         with self._lock:
             if self._holds == 0:
-                fence = self._lease.acquire()  # O16: before anything is written under it
-                self._fresh = self._clock.monotonic()
-                self._journal.fence = fence  # O12: every frame from now on carries it
-                self._stop = threading.Event()
-                self._thread = threading.Thread(target=self._beat, args=(self._stop,), name="keel-lease", daemon=True)
-                self._thread.start()
+                self._holding(self._lease.take())
             self._holds += 1
+
+    def close(self) -> None:
+        """Give the lease back, whoever still needs it: the kernel ends."""
+        with self._lock:
+            self._holds = min(self._holds, 1)
+        if self._holds:
+            self.give_back()
+
+    def _holding(self, fence: int) -> None:
+        self._fresh = self._clock.monotonic()
+        self._journal.fence = fence  # O12: every frame from now on carries it
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, args=(self._stop,), name="keel-lease", daemon=True)
+        self._thread.start()
 
     def give_back(self) -> None:
         """One user less; the last one releases the lease (O15) and stops the heartbeat (O19)."""

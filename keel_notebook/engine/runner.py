@@ -7,8 +7,8 @@ The write order is the product's promise and is visible here: ``running`` is wri
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keel_notebook.core.done import StepDone, decision_entry
@@ -19,7 +19,6 @@ from keel_notebook.core.model import (
     FlowId,
     Input,
     Kind,
-    NotStored,
     Problem,
     Status,
     Write,
@@ -38,7 +37,9 @@ from keel_notebook.core.ports import (
     World,
     WorldSeen,
 )
-from keel_notebook.errors import DamagedError, KeelError
+from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow
+from keel_notebook.engine.callparts import Held
+from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,57 +62,6 @@ class Parts:
     """Inputs for names that a conditional store may or may not have bound again."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepNow:
-    """A step as it stands in the notebook: what a record of it will say about its cause."""
-
-    flow: FlowId
-    name: str
-    source: str
-    code: Any
-    inputs: Mapping[str, Input]
-    cell: Any
-    """The names that the cell mentions, for the watch."""
-    files: tuple[FileSeen, ...] = ()
-    makes: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    always: bool = False
-    root: str = ""
-
-
-@dataclass(slots=True)
-class Attempt:
-    """A body that is running."""
-
-    entry: Entry
-    step: StepNow
-    snapshot: Any
-    ambient: Any
-    began: float
-    recorded: bool = True
-    """False where the ``running`` entry could not be written: the body runs, nothing is recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the body ended, as IPython tells it."""
-
-    status: Status
-    error: BaseException | None = None
-    result: tuple[Any] | None = None
-    """The value of the last expression, in a tuple of one; None where the cell showed none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A record that was read whole and can be put back without failing."""
-
-    entry: Entry
-    values: Unpacked
-    messages: tuple[Message, ...]
-    missing: tuple[NotStored, ...] = field(default=())
-
-
 class Runner:
     """Executes and replays steps of one kernel. Raises only KeelError, and never after the body's own error."""
 
@@ -126,6 +76,20 @@ class Runner:
         entry = self._entry(step, attempt=attempt, why=why)
         self._parts.journal.append(entry)  # K8: recorded before it starts
         return self._watch(entry, step)
+
+    def begin_guarded(self, step: StepNow, guard: Held, *, attempt: int, why: str, intent: bool) -> Attempt:
+        """The same for a step that must not happen twice: its intent is synced before the body starts (Z4).
+
+        ``guard`` is held already, and given back by ``finish``. ``intent``: False where one stands already (Z21).
+        """
+        entry = self._entry(step, attempt=attempt, why=why)
+        if step.effect is Effect.EXACTLY_ONCE:
+            entry = replace(entry, status=Status.INTENT)
+        if intent:
+            self._parts.journal.append(entry, synced=True)
+        begun = self._watch(entry, step)
+        begun.guard = guard
+        return begun
 
     def begin_unrecorded(self, step: StepNow, *, attempt: int, why: str) -> Attempt:
         """Start an attempt whose ``running`` entry could not be written."""
@@ -145,12 +109,15 @@ class Runner:
             kind=Kind.STEP,
             status=Status.RUNNING,
             attempt=attempt,
-            effect=Effect.IDEMPOTENT,
+            effect=step.effect,
+            idempotency_key=step.idempotency_key,
+            fence=0 if step.effect is Effect.IDEMPOTENT else journal.fence,
             code=step.code,
             source=step.source,
             inputs=tuple(step.inputs.values()),
             files=step.files,
-            ambient={"root": step.root} if step.root else {},
+            ambient=({"root": step.root} if step.root else {})
+            | ({"kind": step.effect_kind} if step.effect_kind else {}),
             started_at=self._parts.clock.now(),
             why=why,
         )
@@ -166,8 +133,15 @@ class Runner:
     def finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         """Record how the body ended, before the cell's reply is sent (K9). Returns the entry written.
 
-        Raises KeelError where recording failed; the user's own result is not touched by that.
+        Raises KeelError where recording failed; the user's own result is not touched by that. What needed the lease
+        is not recorded where that was lost meanwhile (LeaseError, O14).
         """
+        try:
+            return self._finish(attempt, outcome)
+        finally:
+            attempt.release()
+
+    def _finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
         messages = parts.tap.close()
@@ -181,7 +155,11 @@ class Runner:
             return ended
         outputs = parts.journal.blob(parts.pack_messages(messages)) if messages else None
         ended = replace(ended, outputs=outputs)
-        parts.journal.append(ended)  # K9: recorded before the reply
+        if attempt.guard is not None:
+            attempt.guard.check()
+            if isinstance(outcome.error, CallTimeoutError):
+                return ended  # what it does may still happen: the intent stands, and a person is asked
+        parts.journal.append(ended, synced=attempt.guard is not None)  # K9: recorded before the reply
         return ended
 
     def _with_leftovers(self, entry: Entry, attempt: Attempt, outcome: Outcome) -> Entry:

@@ -10,7 +10,7 @@ from keel_notebook.core import decide as d
 from keel_notebook.core.model import Digest, FileSeen
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
-from keel_notebook.engine.runner import Attempt, Prepared, StepNow
+from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +74,11 @@ class Swap:
     began: float
     keep: frozenset[str] = frozenset()
     """Names whose live objects hold what the record holds: this very step left them (already applied)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """The body is not to run: a person's word takes the guarded step as done. There are no values."""
+
+    look: Look
+    why: str

@@ -12,15 +12,16 @@ from typing import Any, assert_never
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import lifecycle
-from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
+from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
+from keel_notebook.engine.attempt import Attempt, StepNow
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
-from keel_notebook.engine.runner import Attempt, Runner, StepNow
+from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap
 from keel_notebook.errors import DeadError, DivergenceError, KeelError, UntrustedError
 
@@ -128,17 +129,16 @@ class Stepper:
         """
         began = self._senses.monotonic()
         decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
-        if self._would_run(decision) and look.step.name not in self._ledger.as_is:
-            held = self.held(look)
-            if held:
-                look = self._rewound(look, held)
+        if self._would_run(decision):
+            before, look = look, self.rewound(look)
+            if look is not before:
                 decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
         if isinstance(decision, d.Diverged) and look.step.name in self._ledger.accept:
             decision = d.Replay(self._accept(look, decision.entry), "accepted")
         match decision:
-            case d.Replay(entry):
+            case d.Replay():
                 try:
-                    return Swap(look.step, self._runner.prepare(entry), decision, began, self._kept(look, entry))
+                    return self.swap(look, decision, began)
                 except UntrustedError:
                     raise
                 except Exception as error:  # noqa: BLE001 a record that cannot be read affects its own step only (C56)
@@ -148,11 +148,16 @@ class Stepper:
             case d.Diverged(_, differences, response, attempt):
                 return self._diverged(look, decision, differences, response, attempt)
             case d.Refuse(code, why):
-                raise self._refused(look, self._refusal(look, code, why), why, ())
+                raise self.refused(look, self.refusal(look, code, why), why, ())
             case d.Skip(why):
                 raise AssertionError("only guarded steps are skipped: " + why)
             case _:
                 assert_never(decision)
+
+    def swap(self, look: Look, decision: d.Replay, began: float) -> Swap:
+        """A record read whole, to be put back. Raises as ``Runner.prepare`` does."""
+        entry = decision.entry
+        return Swap(look.step, self._runner.prepare(entry), decision, began, self._kept(look, entry))
 
     @staticmethod
     def _would_run(decision: d.Decision) -> bool:
@@ -171,17 +176,21 @@ class Stepper:
         found = {n: state(name, n, item.digest) for n, item in look.step.inputs.items()}
         return {n: held for n, held in found.items() if held is not State.FREE}
 
-    def _rewound(self, look: Look, held: Mapping[str, State]) -> Look:
+    def rewound(self, look: Look) -> Look:
         """The step with its inputs as they were before it first changed them (DESIGN 5, Rewind).
 
-        Raises DivergenceError (E031) where they are not kept, or where something else changed them since.
+        The same look where none of them holds its own change, or a person wants them as they are. Raises
+        DivergenceError (E031) where they are not kept, or where something else changed them since.
         """
+        held = {} if look.step.name in self._ledger.as_is else self.held(look)
+        if not held:
+            return look
         step, leftovers = look.step, self._ledger.leftovers
         for name, state in held.items():
             before = leftovers.before(step.name, name)
             source = None if state is State.MIXED else _holding(look.records, name, before)
             if source is None:
-                raise self._refused(look, self._not_rewound(look, name, state), f"{name} holds its own change", ())
+                raise self.refused(look, self._not_rewound(look, name, state), f"{name} holds its own change", ())
             self._runner.put_back(name, source)
         later = leftovers.undone(step.name, held)
         if later:
@@ -197,15 +206,19 @@ class Stepper:
         detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {look.step.name} --as-is`"
         return DivergenceError(step=look.step.name, detail=detail)
 
-    def _begin(self, look: Look, attempt: int, why: str) -> Attempt:
+    def ready(self, look: Look) -> None:
+        """Write what must be there before a body runs: a wished retirement, and copies of what it may change."""
         self._ledger.as_is.discard(look.step.name)
         if look.facts.rerun:
             self.retire(look.step, lifecycle.RERUN)
             self._ledger.rerun.discard(look.step.name)
+        suspects = self._about_to_change(look)
+        if suspects:
+            self._runner.copy(look.step, suspects)
+
+    def _begin(self, look: Look, attempt: int, why: str) -> Attempt:
         try:
-            suspects = self._about_to_change(look)
-            if suspects:
-                self._runner.copy(look.step, suspects)
+            self.ready(look)
             return self._runner.begin(look.step, attempt=attempt, why=why)
         except KeelError as error:
             self._senses.say(f"{look.step.name} runs, not durable: {error}")
@@ -226,25 +239,34 @@ class Stepper:
     def _diverged(
         self, look: Look, decision: d.Diverged, differences: Sequence[d.Difference], response: d.Response, attempt: int
     ) -> Body:
-        said = said_briefly(differences)
         if response is d.Response.FAIL:
-            error = DivergenceError(step=look.step.name, detail=said)
-            raise self._refused(look, error, said, tuple(differences))
-        took = decision.entry.took_s
+            raise self.stopped(look, differences)
+        said = self.tell(look, decision)
+        return Body(self._begin(look, attempt, said), decision)
+
+    def tell(self, look: Look, decision: d.Diverged) -> str:
+        """Say that a step executes because it differs from its record; the differences in words."""
+        said, took = said_briefly(decision.differences), decision.entry.took_s
         last = f"; last took {duration(took)}" if took is not None and took >= 1 else ""
         self._senses.say(f"{look.step.name} executes: {said}{last}")
-        return Body(self._begin(look, attempt, said), decision)
+        return said
+
+    def stopped(self, look: Look, differences: Sequence[d.Difference]) -> KeelError:
+        """The error of a difference that stops (``--on-divergence fail``)."""
+        said = said_briefly(differences)
+        return self.refused(look, DivergenceError(step=look.step.name, detail=said), said, tuple(differences))
 
     def _unreadable(self, look: Look, policy: d.Policy, error: Exception) -> Body:
         reason = str(error) if isinstance(error, KeelError) else type(error).__name__
         why = f"its record cannot be read ({reason})"
         if policy.mode is d.Mode.REPLAY or policy.on_divergence is d.Response.FAIL:
-            raise self._refused(look, DivergenceError(step=look.step.name, detail=why), why, ())
+            raise self.refused(look, DivergenceError(step=look.step.name, detail=why), why, ())
         self._senses.say(f"{look.step.name} executes: {why}")
         attempt = look.recorded.tries + 1
         return Body(self._begin(look, attempt, why), d.Execute(attempt, why))
 
-    def _refusal(self, look: Look, code: str, why: str) -> KeelError:
+    def refusal(self, look: Look, code: str, why: str) -> KeelError:
+        """The error behind a refusal."""
         match code:
             case "E032":
                 seen = look.recorded.memory
@@ -255,7 +277,8 @@ class Stepper:
             case _:
                 return DivergenceError(step=look.step.name, detail=why)
 
-    def _refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
+    def refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
+        """Note that a step was refused, and give the error."""
         done = replace(now(look.step, REFUSED), why=why, differs=differences, refusal=error.code)
         self._write_down(done, look.step.flow)
         return error
@@ -284,6 +307,10 @@ class Stepper:
     def unrecorded(self, body: Body, why: str) -> None:
         """Keep that a body ran and nothing of it could be recorded."""
         self._ledger.note(replace(now(body.attempt.step, EXECUTED), why=why))
+
+    def skipped(self, look: Look, why: str) -> None:
+        """Keep that a guarded step was taken as done: its body does not run and there are no values."""
+        self._write_down(replace(now(look.step, SKIPPED), why=why), look.step.flow)
 
     def replayed(self, swap: Swap) -> None:
         """Keep that a record was put back."""

@@ -105,12 +105,16 @@ def _known(session: Session, name: str) -> None:
 
 
 def _rerun(session: Session, words: list[str]) -> str:
-    as_is = "--as-is" in words
-    name = _one_name([word for word in words if word != "--as-is"], "%keel rerun NAME [--as-is]")
+    as_is, new_key = "--as-is" in words, "--new-key" in words
+    usage = "%keel rerun NAME [--as-is] [--new-key]"
+    name = _one_name([word for word in words if word not in {"--as-is", "--new-key"}], usage)
     if name.startswith("--"):
         raise NotYetError(what=f"%keel rerun {name}", topic="side-by-side divergence")
     _known(session, name)
-    session.ledger.rerun.add(name)
+    if new_key:
+        session.retire(name, lifecycle.NEW_KEY)
+    else:
+        session.ledger.rerun.add(name)
     if as_is:
         session.ledger.as_is.add(name)
     session.ledger.accept.discard(name)
@@ -173,6 +177,9 @@ def _journal(session: Session, words: list[str]) -> str:
 
 
 def _flow(session: Session, words: list[str]) -> str:
+    if words == ["--take"]:
+        session.take_over()
+        return "this kernel holds the lease of the flow now; what its former holder still does is not recorded"
     if words and words[0].startswith("--"):
         raise NotYetError(what=f"%keel flow {words[0]}", topic="strict flows and leases")
     if words:
@@ -210,7 +217,7 @@ COMMANDS: Mapping[str, Command] = {
     "plan": Command(_plan, "%keel plan", "what Run All would do now, cell by cell; nothing is executed"),
     "why": Command(_why, "%keel why NAME", "why a step replayed, executed or diverged"),
     "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
-    "rerun": Command(_rerun, "%keel rerun NAME [--as-is]", "execute the step when its cell runs next"),
+    "rerun": Command(_rerun, "%keel rerun NAME [--as-is] [--new-key]", "execute the step when its cell runs next"),
     "forget": Command(
         _retired(lifecycle.FORGET, "%keel forget NAME", "the records of {name} are retired: it executes next time"),
         "%keel forget NAME",
@@ -227,7 +234,7 @@ COMMANDS: Mapping[str, Command] = {
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),
-    "flow": Command(_flow, "%keel flow [NAME] [--key K]", "show which flow this notebook is, or name it"),
+    "flow": Command(_flow, "%keel flow [NAME] [--key K] [--take]", "show which flow this notebook is, or name it"),
     "sql": Command(_sql, "%keel sql SELECT …", "query the journal"),
     "doctor": Command(_doctor, "%keel doctor", "check the journal and this machine"),
     "config": Command(_config, "%keel config", "the settings of this kernel"),

@@ -11,6 +11,8 @@ from typing import Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
+from keel_notebook.core.options import parse_options
+from keel_notebook.core.words import Effect
 from keel_notebook.errors import KeelError, SettingsError
 from keel_notebook.front import comm
 from keel_notebook.front.settings import Keel
@@ -89,12 +91,18 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         --always                a resource (client, connection): executed in every run, never stored
         --max-attempts N        kernel deaths in this step before it counts as dead (3)
         --on-divergence WORD    fail: stop where something differs; warn: say it and execute
-        --key K                 part of the idempotency keys of the calls in it
+        --key K                 stands for code and inputs in the idempotency keys of the step and its calls
+        --effect WORD           idempotent, at_least_once, exactly_once: what running it twice does to the world
+        --on-ambiguous WORD     of exactly_once, begun and nobody knows how it ended: fail, skip, rerun
+        --kind WORD             of exactly_once, for the record: destructive, security, money, cost, custom
 
         Reached only where the line is not the cell's own first line (inside another cell magic, or in a nested
         run): the body then runs as a nested cell and is not recorded.
         """
         say_nested(line)
+        if parse_options(line).effect is not Effect.IDEMPOTENT:
+            detail = "what must not happen twice is recorded or not done: put the line on top of its own cell"
+            raise rejected(SettingsError(where="%%keel_step inside another cell", detail=detail))
         result = self.shell.run_cell(cell)
         if not result.success:
             raise rejected(SettingsError(where="%%keel_step", detail="the nested cell failed; see above"))

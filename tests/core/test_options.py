@@ -63,12 +63,9 @@ def test_e001_what_cannot_be_read_is_named(line, named):
 @pytest.mark.parametrize(
     "line",
     [
-        "fit --effect exactly_once",
         "fit --retries 2",
         "fit --timeout 2s",
-        "fit --kind money",
         "fit --on-divergence branch",
-        "fit --on-ambiguous skip",
         "fit --backoff 1s",
     ],
 )

@@ -1,0 +1,76 @@
+"""The nouns of an attempt: the step as it stands, a body that runs, how it ended, a record to be put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, NotStored, Status
+from keel_notebook.core.ports import Message, Unpacked
+from keel_notebook.engine.callparts import Held
+
+__all__ = ["Attempt", "Outcome", "Prepared", "StepNow"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepNow:
+    """A step as it stands in the notebook: what a record of it will say about its cause."""
+
+    flow: FlowId
+    name: str
+    source: str
+    code: Any
+    inputs: Mapping[str, Input]
+    cell: Any
+    """The names that the cell mentions, for the watch."""
+    files: tuple[FileSeen, ...] = ()
+    makes: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    always: bool = False
+    root: str = ""
+    effect: Effect = Effect.IDEMPOTENT
+    idempotency_key: str = ""
+    effect_kind: str = ""
+    """What a guarded effect does to the world (``--kind``)."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A body that is running."""
+
+    entry: Entry
+    step: StepNow
+    snapshot: Any
+    ambient: Any
+    began: float
+    guard: Held | None = None
+    """The lease that the step needs, held since before its intent; given back when it has ended."""
+    recorded: bool = True
+    """False where the ``running`` entry could not be written: the body runs, nothing is recorded."""
+
+    def release(self) -> None:
+        """Give the lease back, if the step needed one. Safe to call twice."""
+        guard, self.guard = self.guard, None
+        if guard is not None:
+            guard.give_back()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the body ended, as IPython tells it."""
+
+    status: Status
+    error: BaseException | None = None
+    result: tuple[Any] | None = None
+    """The value of the last expression, in a tuple of one; None where the cell showed none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A record that was read whole and can be put back without failing."""
+
+    entry: Entry
+    values: Unpacked
+    messages: tuple[Message, ...]
+    missing: tuple[NotStored, ...] = field(default=())
