@@ -21,6 +21,7 @@ from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
 from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStored, Status, Write, entry_id
 from keel_notebook.core.options import StepOptions, parse_options, refuse_later
+from keel_notebook.core.parameters import choose_record
 from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.engine import scope
 from keel_notebook.engine.attempt import StepNow
@@ -282,6 +283,8 @@ class Leader:
         """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time."""
         if only_about_keel(cell.raw):
             return
+        if status is Status.OK and choose_record(cell.raw):
+            self.ledger.parameters = self._analysis(cell).code or ""
         if self._root is None:  # which flow this is comes out with the first step
             self._early.append((cell, status, at))
             self.last = cell

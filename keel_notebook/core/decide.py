@@ -79,6 +79,8 @@ class Facts:
     ttl_s: float | None = None
     always: bool = False
     rerun: bool = False
+    parameters: str = ""
+    """The parameter set of the notebook. Another set is no divergence: it has records of its own (DESIGN 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     """
     if facts.always:
         return Execute(1, "a resource: executed in every run (--always)")
-    newest_ok = next((entry for entry in recorded.entries if entry.status is Status.OK), None)
+    newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)
     valid = None if facts.rerun else _first_valid(facts, recorded.entries, newest_ok, now)
     if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):
         return Replay(valid, "code and inputs are those of the record")
@@ -256,7 +258,11 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
     if recorded.tries:
         return Execute(attempt, "its kernel went away while it ran")
-    return Execute(attempt, _first_time(recorded.entries))
+    return Execute(attempt, _first_time(facts, recorded.entries))
+
+
+def _same_set(facts: Facts, entry: Entry) -> bool:
+    return bool(entry.ambient.get("parameters", "") == facts.parameters)
 
 
 RESULT = "_"
@@ -289,8 +295,11 @@ def _not_replayable(facts: Facts, valid: Entry | None, newest_ok: Entry | None, 
     return "; ".join(map(str, differences(facts, newest_ok, now=now)))
 
 
-def _first_time(entries: Sequence[Entry]) -> str:
-    match entries[0].status if entries else None:
+def _first_time(facts: Facts, entries: Sequence[Entry]) -> str:
+    own = [entry for entry in entries if _same_set(facts, entry)]
+    if entries and not own:
+        return "there is no record of it with these parameters"
+    match own[0].status if own else None:
         case Status.FAILED:
             return "it failed last time"
         case Status.INTERRUPTED:

@@ -29,6 +29,7 @@ class StepNow:
     outputs: tuple[str, ...] = ()
     always: bool = False
     root: str = ""
+    parameters: str = ""
     effect: Effect = Effect.IDEMPOTENT
     idempotency_key: str = ""
     effect_kind: str = ""

@@ -37,6 +37,8 @@ class Ledger:
     """Of those, names that a cell was refused for: the step that makes them executes next time."""
     rerun: set[str] = field(default_factory=set)
     accept: set[str] = field(default_factory=set)
+    parameters: str = ""
+    """Which parameter set this kernel works on: what its newest cell that begins with ``# Parameters`` says."""
     _passes: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     _unnamed: dict[str, int] = field(default_factory=dict)
     _pass: int = 0

@@ -75,7 +75,11 @@ class Runner:
         """
         entry = self._entry(step, attempt=attempt, why=why)
         self._parts.journal.append(entry)  # K8: recorded before it starts
-        return self._watch(entry, step)
+        try:
+            return self._watch(entry, step)
+        except KeyboardInterrupt:  # else it would look as if the kernel had gone away in it
+            self._parts.journal.append(replace(entry, status=Status.INTERRUPTED, ended_at=self._parts.clock.now()))
+            raise
 
     def begin_guarded(self, step: StepNow, guard: Held, *, attempt: int, why: str, intent: bool) -> Attempt:
         """The same for a step that must not happen twice: its intent is synced before the body starts (Z4).
@@ -116,7 +120,7 @@ class Runner:
             source=step.source,
             inputs=tuple(step.inputs.values()),
             files=step.files,
-            ambient=({"root": step.root} if step.root else {})
+            ambient={name: told for name in ("root", "parameters") if (told := getattr(step, name))}
             | ({"kind": step.effect_kind} if step.effect_kind else {}),
             started_at=self._parts.clock.now(),
             why=why,

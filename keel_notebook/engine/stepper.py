@@ -64,6 +64,7 @@ class Stepper:
             outputs=options.outputs,
             always=options.always,
             root=root,
+            parameters=self._ledger.parameters,
         )
         facts = self._facts(cell, inputs, candidates, records.entries)
         recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
@@ -87,6 +88,7 @@ class Stepper:
             ttl_s=options.ttl_s,
             always=options.always,
             rerun=cell.name in self._ledger.rerun,
+            parameters=self._ledger.parameters,
         )
 
     def _needed(self, name: str, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:

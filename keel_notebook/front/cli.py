@@ -19,6 +19,9 @@ import click
 from keel_notebook.errors import KeelError, UnknownNameError
 from keel_notebook.front.cli_print import prepare_streams, put_error, put_json, put_page
 
+MODES = ("live", "replay", "verify", "off")
+"""``front.settings.MODES``, without importing traitlets."""
+
 DONE, FAILED, UNKNOWN = 0, 1, 2
 
 _TARGET = "NOTEBOOK|FOLDER"
@@ -33,10 +36,14 @@ def _command(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(as_json=as_json, **options)
         except KeelError as error:
             put_error(error, as_json=as_json)
-            _leave(UNKNOWN if isinstance(error, UnknownNameError) else FAILED)
+            _leave(_exit_code(error))
 
     shown = click.option("--json", "as_json", is_flag=True, help="One JSON value on standard output.")(reported)
     return keel.command(name=run.__name__)(shown)
+
+
+def _exit_code(error: KeelError) -> int:
+    return UNKNOWN if isinstance(error, UnknownNameError) else FAILED
 
 
 def _leave(code: int) -> NoReturn:
@@ -55,6 +62,37 @@ def keel() -> None:
 
     The journal is KEEL_JOURNAL where that is set, else .keel beside the notebook or in the folder.
     """
+
+
+@_command
+@click.argument("notebook")
+@click.option("-p", "--parameter", "typed", nargs=2, multiple=True, metavar="NAME VALUE", help="A parameter.")
+@click.option("-r", "--raw", nargs=2, multiple=True, metavar="NAME TEXT", help="A parameter that stays text.")
+@click.option("--key", default="", metavar="K", help="Tells runs apart that are not to share a flow.")
+@click.option("--flow", default="", metavar="NAME", help="Name of the flow; by default the notebook's path.")
+@click.option("-o", "--output", default="", metavar="FILE", help="The executed notebook [NOTEBOOK.run.ipynb].")
+@click.option("--cwd", default="", metavar="FOLDER", help="Where the kernel starts [the notebook's folder].")
+@click.option("--kernel", default="", metavar="NAME", help="The kernel [the one that the notebook names].")
+@click.option("--timeout", default="", metavar="DURATION", help="How long one cell may take [no limit].")
+@click.option("--mode", default="", type=click.Choice(("", *MODES)), show_choices=False, help="As KEEL_MODE.")
+def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: str) -> None:
+    """Run a notebook from the top, without a front end.
+
+    What had finished replays, so that a run that stopped goes on where it stopped. The executed notebook is written
+    after every cell. Exit code: 0 finished, 1 a cell failed, 3 the kernel died, 4 a cell took longer than --timeout.
+    """
+    from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front.cli_run import Asked, refused, run_notebook  # noqa: PLC0415
+
+    parameters = [*raw, *((name, as_typed(value)) for name, value in typed)]
+    try:
+        code = run_notebook(Asked(parameters=parameters, **asked), as_json=as_json)
+    except KeelError as error:
+        if not as_json:
+            raise
+        code = _exit_code(error)
+        put_json(refused(error, code), lines=False)
+    _leave(code)
 
 
 @_command

@@ -33,9 +33,9 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def put_json(value: Any) -> None:
-    """One JSON value, indented. Text beyond ASCII is escaped, so that it reads the same everywhere."""
-    click.echo(json.dumps(value, indent=2, default=str))
+def put_json(value: Any, *, lines: bool = True) -> None:
+    """One JSON value, indented over ``lines`` or on one. Text beyond ASCII is escaped: it reads the same everywhere."""
+    click.echo(json.dumps(value, indent=2 if lines else None, default=str))
 
 
 def put_page(page: Page, *, as_json: bool) -> None:

@@ -235,3 +235,21 @@ def test_c50_what_nobody_needs_may_be_lacking():
     facts = Facts(name="fit", code=CODE, inputs=INPUTS, files=FACTS.files)
     answer = decide(facts, Recorded((lacks,)), Policy(), now=NOW)
     assert isinstance(answer, Replay)
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_another_parameter_set_is_no_divergence_and_its_records_stay(valid):
+    """C78: the values chosen above pick the record; only within one set does a difference count as one."""
+    other = record(9, inputs=(Input("a", "d9"), INPUTS["b"]), ambient={"saw": ["network"], "parameters": "p2"})
+    own = record(5, ambient={"saw": ["network"], "parameters": "p1"}, code=CODE if valid else "0ther")
+    facts = Facts(name="fit", code=CODE, inputs=INPUTS, files={"in.csv": "f1"}, parameters="p1")
+    stop = Policy(on_divergence=Response.FAIL)
+    found = decide(facts, Recorded((other, own)), stop, now=NOW)
+    if valid:
+        assert found == Replay(own, "code and inputs are those of the record")
+    else:
+        assert isinstance(found, Diverged)
+        assert found.entry is own
+    assert decide(facts, Recorded((other,)), stop, now=NOW) == Execute(
+        1, "there is no record of it with these parameters"
+    )

@@ -1,0 +1,139 @@
+"""``keel run``: a notebook from the top, durable and resumable, without a front end (docs/headless.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keel_notebook.core import parameters as given
+from keel_notebook.core.ids import text_digest
+from keel_notebook.core.options import duration_s
+from keel_notebook.core.plans import notebook_cells
+from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
+from keel_notebook.front import cli_open, headless
+from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, closing, tell_json
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The words of the command line."""
+
+    notebook: str
+    parameters: Sequence[tuple[str, Any]]
+    key: str
+    flow: str
+    output: str
+    cwd: str
+    kernel: str
+    timeout: str
+    mode: str
+
+
+def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ) -> int:
+    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002)."""
+    path = cli_open.place_of(asked.notebook).notebook
+    if path is None or not path.is_file():
+        raise UnknownNameError(what="notebook", name=asked.notebook, hint="; it must be a file that ends with .ipynb")
+    parameters = given.named(asked.parameters)
+    key = given.flow_key(parameters, asked.key or environ.get("KEEL_FLOW_KEY", ""))
+    book = _parsed(path)
+    output = Path(os.path.abspath(asked.output)) if asked.output else default_output(path, key)
+    for line in _with_parameters(book, parameters):
+        _say(line)
+    order = headless.Order(
+        book=book,
+        output=output,
+        cwd=Path(os.path.abspath(asked.cwd)) if asked.cwd else path.parent,
+        environ=kernel_environ(environ, path, key=key, flow=asked.flow, mode=asked.mode),
+        kernel=asked.kernel,
+        timeout_s=_seconds(asked.timeout),
+    )
+    name = order.environ.get("KEEL_FLOW", "")
+    journal = cli_open.place_of(str(path), environ).journal
+    with contextlib.closing(Records(Subject(journal, path, name, key))) as records:
+        return _carried_out(order, path, records, as_json=as_json)
+
+
+def _carried_out(order: headless.Order, path: Path, records: Records, *, as_json: bool) -> int:
+    tell = tell_json if as_json else TellPeople(live=sys.stderr.isatty())
+    began = time.monotonic()  # noqa: TID251 - the command line's own clock
+    cells = notebook_cells(order.book)
+    log = RunLog(cells, records, now=time.time(), tell=tell)  # noqa: TID251 - ages of records are seen from here
+    where = {"notebook": str(path), "output": str(order.output), "key": order.environ.get("KEEL_FLOW_KEY", "")}
+    tell({"event": "started", **where, "cells": len(cells), "left_s": round(log.known_s, 3)})
+    ended = headless.carry_out(order, log, monotonic=time.monotonic)  # noqa: TID251 - as above
+    took = time.monotonic() - began  # noqa: TID251 - as above
+    tell(closing(ended, log.totals, took_s=took, output=order.output))
+    return headless.EXIT_CODES[ended]
+
+
+def refused(error: KeelError, exit_code: int) -> dict[str, Any]:
+    """The only event of a run that did not begin."""
+    return {"event": "stopped", "status": "refused", "exit_code": exit_code, "error": error.to_dict()}
+
+
+def kernel_environ(environ: Mapping[str, str], path: Path, *, key: str, flow: str, mode: str) -> dict[str, str]:
+    """What the kernel is told: which notebook it runs, which flow that is, and that it goes on with it."""
+    told = dict(environ) | {"JPY_SESSION_NAME": str(path), "KEEL_FLOW_KEY": key, "KEEL_RESUME": "1"}
+    if flow:
+        told["KEEL_FLOW"] = flow
+    if mode:
+        told["KEEL_MODE"] = mode
+    return told
+
+
+def default_output(path: Path, key: str) -> Path:
+    """``report.run.ipynb`` beside ``report.ipynb``; each parameter set has a file of its own."""
+    slug = re.sub(r"[^\w.=+-]+", "_", key)[:80]
+    if slug != key:
+        slug += "-" + text_digest("output", key)[:6]
+    return path.with_name(f"{path.stem}.run{'-' + slug if key else ''}.ipynb")
+
+
+def _parsed(path: Path) -> Any:
+    import nbformat  # noqa: PLC0415 - comes with nbclient; no other command needs it
+
+    try:
+        book = nbformat.read(path, as_version=4)
+    except Exception as error:  # noqa: BLE001 - nbformat raises whatever its validators do
+        detail = f"is not a notebook that can be read ({type(error).__name__})"
+        raise SettingsError(where=str(path), detail=detail) from None
+    for cell in book.cells:
+        if cell.cell_type == "code":  # an old output is never taken for a new one
+            cell.outputs, cell.execution_count = [], None
+    return book
+
+
+def _with_parameters(book: Any, parameters: Mapping[str, Any]) -> list[str]:
+    """Put the injected cell into the notebook; what a person should know about it."""
+    import nbformat  # noqa: PLC0415 - as above
+
+    if not parameters:
+        return []
+    cells = book.cells
+    place = given.place([cell.metadata.get("tags", []) for cell in cells])
+    fresh = nbformat.v4.new_code_cell(given.cell_source(parameters), metadata={"tags": [given.INJECTED_TAG]})
+    fresh.id = given.INJECTED_TAG  # the same in every run: what depends on it must not change by itself
+    defaults = cells[place.defaults].source if place.defaults is not None else None
+    cells[place.at : place.at + place.instead] = [fresh]
+    if defaults is None:
+        return ["no cell is tagged `parameters`: the values stand at the top of the notebook"]
+    return [f"the parameters cell does not bind {name}" for name in given.unknown(parameters, defaults)]
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return duration_s(text) if text else None
+    except ValueError as error:
+        raise SettingsError(where="--timeout", detail=str(error)) from None
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"keel: {line}\n")

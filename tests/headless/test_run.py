@@ -1,0 +1,162 @@
+"""``keel run`` (issue 4, 7): parameters, resuming, what it writes and tells, how it ends (C78, C05, C66, C68)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+
+from keel_notebook.front.cli import keel
+
+from .conftest import printed
+
+pytestmark = pytest.mark.kernel
+
+FIT = "%%keel_step fit\nhit(f'fit{alpha}'); score = alpha * 10\nprint('score', score)"
+
+
+def test_c78_every_parameter_set_has_a_flow_of_its_own_and_what_finished_replays(job):
+    job.write(
+        "alpha = 0.5", FIT, "# keel: step report\nhit(f'rep{score}')\nprint('rep', score)", tags={0: "parameters"}
+    )
+    job.run("-p", "alpha", "0.1")
+    job.run("-p", "alpha", "0.2")
+    events = job.run("-p", "alpha", "0.1")
+    job.run("-p", "alpha", "0.2", "--key", "again")
+    assert job.hits == "fit0.1 rep1.0 fit0.2 rep2.0 fit0.2 rep2.0", "--key tells apart what the values do not"
+    assert printed(job.folder / "a.run-alpha=0.1.ipynb")[-2:] == ["score 1.0\n", "rep 1.0\n"]
+    assert printed(job.folder / "a.run-alpha=0.2.ipynb")[-2:] == ["score 2.0\n", "rep 2.0\n"]
+    flows = json.loads(job.call("keel_notebook", "status", job.path, "--json")[0])
+    assert flows["status"] == "finished"
+
+    begun, *_, last = events
+    assert (begun["event"], begun["cells"], begun["key"]) == ("started", 6, "alpha=0.1")
+    ended = [(event["step"], event["decision"]) for event in events if event["event"] == "ended"]
+    assert ended == [(None, None)] * 4 + [("fit", "replayed"), ("report", "replayed")]
+    assert (last["event"], last["exit_code"], last["replayed"], last["executed"]) == ("finished", 0, 2, 0)
+
+
+def test_a_failing_step_ends_the_run_and_the_next_run_goes_on_there(job):
+    """C66: nothing after a failed cell runs, the exit code says so, what had finished is not done again."""
+    job.write("%%keel_step load\nhit('load'); n = 3", "%%keel_step fit\nhit('fit'); n / 0", "hit('never')")
+    events = job.run(code=1)
+    assert job.hits == "load fit"
+    assert [(event["status"], event.get("error")) for event in events if event["event"] == "ended"][-1] == (
+        "failed",
+        "ZeroDivisionError",
+    )
+    assert (events[-1]["event"], events[-1]["status"]) == ("stopped", "failed")
+    book = nbformat.read(job.folder / "a.run.ipynb", as_version=4)
+    assert book.cells[3].outputs[-1]["ename"] == "ZeroDivisionError"
+    assert book.cells[4].outputs == []
+    job.write("%%keel_step load\nhit('load'); n = 3", "%%keel_step fit\nhit('fit'); n / 1", "hit('end')")
+    _, said = job.call("keel_notebook", "run", job.path)
+    assert job.hits == "load fit fit end"
+    assert "[3/5] load replayed" in said
+    assert "finished in" in said
+
+
+def test_a_dead_kernel_has_an_exit_code_of_its_own_and_the_step_is_dead_at_its_cap(job):
+    """C05: the refusal of a dead step is an ordinary failure of the next run."""
+    job.write(
+        "%%keel_step load\nhit('load'); n = 3",
+        "%%keel_step fit --max-attempts 1\nhit('fit')\nimport os; os.kill(os.getpid(), 9)",
+    )
+    events = job.run(code=3)
+    assert (events[-1]["status"], events[-2]["status"]) == ("died", "died")
+    events = job.run(code=1)
+    assert events[-2]["error"] == "DeadError"
+    assert job.hits == "load fit"
+
+
+def test_a_cell_over_its_timeout_is_interrupted_and_not_counted_as_a_death(job):
+    job.write("%%keel_step load\nhit('load')", "%%keel_step slow\nhit('slow')\nimport time; time.sleep(600)")
+    events = job.run("--timeout", "5s", code=4)
+    assert events[-1]["status"] == "timeout"
+    step = job.status()["slow"]
+    assert (step["state"], step["attempts"]) == ("interrupted", 1)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
+def test_a_signal_ends_the_run_in_order(job, sent, code, word):
+    job.write("%%keel_step load\nhit('load')", "%%keel_step slow\nhit('slow')\nimport time; time.sleep(600)")
+    running = job.start("keel_notebook", "run", job.path, "--json")
+    for line in running.stdout:
+        event = json.loads(line)
+        if event["event"] == "begins" and event["step"] == "slow":
+            break
+    _wait_for_file(job, "slow")
+    running.send_signal(sent)
+    rest, said = running.communicate(timeout=60)
+    assert running.returncode == code, said
+    assert json.loads(rest.splitlines()[-1])["status"] == word
+    assert job.status()["slow"]["state"] == "interrupted"
+    assert job.status()["load"]["state"] == "saved"
+
+
+def _wait_for_file(job, word):
+    import time
+
+    while word not in job.hits:
+        time.sleep(0.02)
+
+
+def test_c68_nobody_is_ever_asked(job):
+    job.write("%%keel_step ask\nname = input('who? ')")
+    events = job.run(code=1)
+    assert events[-2]["error"] == "StdinNotImplementedError"
+
+
+def test_what_cannot_be_run_is_said_before_a_kernel_starts(job, monkeypatch):
+    monkeypatch.chdir(job.folder)
+    job.write("x = 1")
+    (job.folder / "b.ipynb").write_text("[")
+    for words, code, told in (
+        (["gone.ipynb"], 2, "E002"),
+        (["."], 2, "E002"),
+        (["b.ipynb"], 1, "E001"),
+        (["a.ipynb", "-p", "no-name", "1"], 1, "E001"),
+        (["a.ipynb", "--timeout", "soon"], 1, "E001"),
+        (["a.ipynb", "--kernel", "no-such-kernel"], 1, "E001"),
+    ):
+        done = CliRunner().invoke(keel, ["run", *words, "--json"])
+        last = json.loads(done.stdout.splitlines()[-1])
+        assert (done.exit_code, last["exit_code"], last["error"]["code"]) == (code, code, told), words
+    assert CliRunner().invoke(keel, ["run", "b.ipynb"]).stderr.startswith("KEEL-E001: ")
+
+
+TOOLS = {
+    "papermill": ["papermill", "a.ipynb", "out.ipynb", "--no-progress-bar"],
+    "nbconvert": ["nbconvert", "--to", "notebook", "--execute", "a.ipynb", "--output", "out.ipynb"],
+    "jupyter execute": ["jupyter", "execute", "a.ipynb", "--output", "out.ipynb"],
+    "nbclient": [
+        "this",
+        "import nbformat, nbclient; book = nbformat.read('a.ipynb', 4); "
+        "nbclient.execute(book); nbformat.write(book, 'out.ipynb')",
+    ],
+}
+
+
+def test_every_tool_replays_what_keel_run_recorded_once_the_flow_is_named(job):
+    """Equal behaviour under papermill, nbclient, jupyter execute and nbconvert: one flow, one set of records."""
+    job.write("k = 2", "%%keel_step fit\nhit('fit'); score = k * 10\nprint('score', score)\nscore")
+    job.run("--flow", "sweep")
+    shown = nbformat.read(job.folder / "a.run.ipynb", as_version=4).cells[3].outputs
+    for tool, words in TOOLS.items():
+        if words[0] == "this":
+            subprocess.run(
+                [sys.executable, "-c", words[1]], cwd=job.folder, env=job.env | {"KEEL_FLOW": "sweep"}, check=True
+            )
+        else:
+            module, *rest = words
+            module = {"jupyter": "jupyter_core"}.get(module, module)
+            job.call(module, *rest, KEEL_FLOW="sweep")
+        assert job.hits == "fit", tool
+        assert nbformat.read(job.folder / "out.ipynb", as_version=4).cells[3].outputs == shown, tool
+        os.unlink(job.folder / "out.ipynb")
