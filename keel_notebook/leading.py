@@ -16,6 +16,7 @@ from typing import Any
 
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
+from keel_notebook.capture.trying import tried
 from keel_notebook.cells import Analysis, analysis_of, is_closed_file, only_about_keel, outcome, policy, shortcomings
 from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
@@ -30,6 +31,7 @@ from keel_notebook.engine.guarded import EffectParts, Guarded, key_of
 from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
+from keel_notebook.engine.tries import tries_of
 from keel_notebook.errors import (
     CannotStoreError,
     DuplicateStepError,
@@ -100,7 +102,11 @@ class Leader:
         if isinstance(self._live, Assumed):
             return call(self._take_as_done)
         key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
-        self._scope = scope.enter(step_scope(name, key.identity, key.idempotency_key))
+        here = step_scope(name, key.identity, key.idempotency_key)
+        self._scope = scope.enter(here)
+        if options.retries or options.timeout_s is not None:
+            say = self._kernel.say
+            return tried(tree, tries_of(self._look, self._live.attempt, here, stepper=self.attached.stepper, say=say))
         return tree
 
     def _answer(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:

@@ -169,27 +169,18 @@ def find_marker(cell: str) -> Marker | None:
     return None
 
 
-LATER: Mapping[str, str] = {
-    "retries": "call policy",
-    "backoff_s": "call policy",
-    "timeout_s": "call policy",
-}
-
-
 def refuse_later(options: StepOptions) -> None:
     """Refuse what cannot be meant, instead of leaving a part of it out.
 
     Raises SettingsError (E001) for options that contradict each other, NotYetError (E005) for what has no meaning in
     this version yet.
     """
-    default = StepOptions()
-    for name, topic in LATER.items():
-        if getattr(options, name) != getattr(default, name):
-            raise NotYetError(what="--" + name.removesuffix("_s").replace("_", "-"), topic=topic)
     if options.on_divergence == "branch":
         raise NotYetError(what="--on-divergence branch", topic="lanes")
     for word, given in (("--on-ambiguous", options.on_ambiguous), ("--kind", options.kind)):
         if given and options.effect is not Effect.EXACTLY_ONCE:
             raise SettingsError(where=word, detail="it speaks of --effect exactly_once, which is not there")
+    if options.backoff_s is not None and not options.retries:
+        raise SettingsError(where="--backoff", detail="it is the wait before --retries, which are not there")
     if options.always and options.effect is not Effect.IDEMPOTENT:
         raise SettingsError(where="--always", detail=f"what runs in every run cannot be {options.effect}")

@@ -47,6 +47,8 @@ class Attempt:
     began: float
     guard: Held | None = None
     """The lease that the step needs, held since before its intent; given back when it has ended."""
+    retries: int = 0
+    """Further tries of the body within this attempt (``--retries``)."""
     recorded: bool = True
     """False where the ``running`` entry could not be written: the body runs, nothing is recorded."""
 

@@ -64,6 +64,14 @@ def retry_of(retries: int, backoff: str | None = None) -> Retry:
     return Retry(retries + 1, schedule(backoff or "exp(200ms, x2, max 30s, jitter)"), ("any",))
 
 
+def backoff(first_s: float | None) -> str | None:
+    """The schedule behind ``--backoff 2s``: that long first, twice as long each time, at most a minute (or that)."""
+    if first_s is None:
+        return None
+    first = round(first_s * 1000)
+    return f"exp({first}ms, x2, max {max(first, 60_000)}ms, jitter)"
+
+
 _FINAL = frozenset(range(400, 500)) - {408, 409, 425, 429}
 
 

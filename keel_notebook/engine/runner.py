@@ -155,6 +155,8 @@ class Runner:
             ended = self._with_values(ended, attempt, outcome, seen)
         else:
             ended = self._with_leftovers(ended, attempt, outcome)
+        if attempt.retries:
+            ended = replace(ended, ambient=dict(ended.ambient) | {"retries": attempt.retries})
         if not attempt.recorded:
             return ended
         outputs = parts.journal.blob(parts.pack_messages(messages)) if messages else None

@@ -40,6 +40,10 @@ class StepScope:
     said: set[str] = field(default_factory=set)
     _counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
+    def restart(self) -> None:
+        """The body starts again from its top: its calls have the places that they had."""
+        self._counts.clear()
+
     def place(self, call: str, key: str) -> Place:
         """The next place of this call and key. Claimed at the very entry, before any await or I/O (K4, Z1)."""
         count = self._counts.get((call, key), 0) + 1

@@ -201,6 +201,19 @@ class Stepper:
             )
         return self.look(step.flow, look.cell, root=step.root)
 
+    def as_before(self, look: Look, step: StepNow) -> str:
+        """Put the inputs back as they were before a try that failed; why that cannot be done, or ""."""
+        wanted = {name: item.digest for name, item in step.inputs.items() if item.digest not in (None, d.ABSENT)}
+        held = self.inputs(wanted, look.cell.parsed)
+        changed = [name for name in wanted if name in held and not d.same(held[name].digest, wanted[name])]
+        records = self._records(step.flow) if changed else None
+        for name in changed:
+            source = _holding(records, name, wanted[name]) if records is not None else None
+            if source is None:
+                return f"it changed {name}, and what that held before is not kept"
+            self._runner.put_back(name, source)
+        return ""
+
     def _not_rewound(self, look: Look, name: str, state: State) -> DivergenceError:
         made_by = self._ledger.producers.get(name, "")
         why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"

@@ -93,6 +93,9 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         --on-divergence WORD    fail: stop where something differs; warn: say it and execute
         --key K                 stands for code and inputs in the idempotency keys of the step and its calls
         --effect WORD           idempotent, at_least_once, exactly_once: what running it twice does to the world
+        --retries N             try the body again after an error, N more times
+        --backoff DURATION      the first wait before that; it doubles each time (200ms)
+        --timeout DURATION      what one try may take
         --on-ambiguous WORD     of exactly_once, begun and nobody knows how it ended: fail, skip, rerun
         --kind WORD             of exactly_once, for the record: destructive, security, money, cost, custom
 

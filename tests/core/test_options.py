@@ -63,10 +63,7 @@ def test_e001_what_cannot_be_read_is_named(line, named):
 @pytest.mark.parametrize(
     "line",
     [
-        "fit --retries 2",
-        "fit --timeout 2s",
         "fit --on-divergence branch",
-        "fit --backoff 1s",
     ],
 )
 def test_e005_what_belongs_to_later_versions_is_refused_and_not_ignored(line):
