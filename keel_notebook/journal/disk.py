@@ -20,6 +20,7 @@ from keel_notebook.journal.flowlog import FlowLog
 from keel_notebook.journal.flusher import Duties, Flusher
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.frames import Mark
+from keel_notebook.journal.listing import RunsListed
 from keel_notebook.journal.objects import INLINE_MAX, Objects
 from keel_notebook.journal.safety import Safety
 from keel_notebook.journal.segment import GroundLostError
@@ -52,6 +53,7 @@ class DiskJournal:
     def __init__(self, place: Folder, writer: Writer, *, clock: Clock, seal: Seal, rest_s: float | None) -> None:
         self.salt = writer.salt
         self._place = place
+        self._listed = RunsListed(place, clock)
         self._writer = writer
         self._seal = seal
         self._seq = itertools.count(1)
@@ -295,7 +297,7 @@ class DiskJournal:
     def _view(self, flow: FlowId) -> FlowView:
         view = self._views.get(flow)
         if view is None:
-            view = FlowView(self._place, flow, seal=self._seal, heal=self._heal)
+            view = FlowView(self._place, flow, seal=self._seal, heal=self._heal, runs=self._listed.runs)
             view.attach(own=self.run or None)
             self._views[flow] = view
         self._safety.settle(self._log)

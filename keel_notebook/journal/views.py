@@ -23,24 +23,35 @@ from keel_notebook.journal.flowlog import FlowLog, Written, take_in
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.frames import Fault
 from keel_notebook.journal.heads import Head, Index
+from keel_notebook.journal.listing import stamp_of
 from keel_notebook.journal.liveness import Life
 
 _TRIES: Final = 20
 Heal = Callable[[], None]
 """Has the heads rebuilt from the record file. Raises JournalUnreachableError."""
+Runs = Callable[[], list[int]]
+"""The runs that have a segment."""
 
 
 class FlowView:
     """Everything recorded of one flow. Methods raise OSError, and JournalUnreachableError where heads are lost."""
 
-    def __init__(
-        self, place: Folder, flow: FlowId, *, seal: Seal | None, heal: Heal, keep_bodies: bool = False
+    def __init__(  # noqa: PLR0913 - all but the place by name
+        self,
+        place: Folder,
+        flow: FlowId,
+        *,
+        seal: Seal | None,
+        heal: Heal,
+        runs: Runs | None = None,
+        keep_bodies: bool = False,
     ) -> None:
         self.log = FlowLog(flow, seal=seal, keep_bodies=keep_bodies)
         self.total = 0
         """Entries of the flow that were in the record file when the head was written."""
         self._place = place
         self._flow = flow
+        self._runs = runs or place.runs
         self._seal = seal
         self._heal = heal
         self._keep_bodies = keep_bodies
@@ -118,7 +129,7 @@ class FlowView:
         self._forget()
 
     def _keep_up(self) -> None:
-        runs = self._place.runs()
+        runs = self._runs()
         if self._passed_over(runs):
             self.attach(own=self._own)
             return
@@ -136,7 +147,7 @@ class FlowView:
 
     def _passed_over(self, runs: list[int]) -> bool:
         # Whether a run began, ended and was ingested since the last look: then only the head knows it.
-        stamp = _stamp_of(self._place.index)
+        stamp = stamp_of(self._place.index)
         if stamp == self._index_stamp:
             return False
         self._index_stamp = stamp
@@ -146,7 +157,7 @@ class FlowView:
 
     def _read_all(self) -> None:
         runs = self._place.runs()
-        self._index_stamp = _stamp_of(self._place.index)
+        self._index_stamp = stamp_of(self._place.index)
         index = self._index()
         head = self._head(index)
         if head is not None:
@@ -245,11 +256,3 @@ def _without_gc() -> Iterator[None]:
 def _resumes(run: int, index: Index, head: Head | None) -> list[Resume]:
     found = [index.resumes.get(run), None if head is None else head.resumes.get(run)]
     return [resume for resume in found if resume is not None]
-
-
-def _stamp_of(path: str) -> tuple[int, ...]:
-    try:
-        seen = os.stat(path)
-    except FileNotFoundError:
-        return ()
-    return (seen.st_ino, seen.st_mtime_ns, seen.st_size)
