@@ -57,6 +57,7 @@ class Zygote:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def start(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> tuple[int, Path]:
@@ -81,9 +82,13 @@ class Zygote:
         return self.wait(acks)
 
     def close(self) -> None:
-        """End the warm process."""
+        """End the warm process, with the shell that it may still be waiting for."""
         self._process.stdin.close()
-        self._process.wait()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         self._process.stdout.close()
 
 
