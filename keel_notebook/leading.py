@@ -24,6 +24,7 @@ from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStor
 from keel_notebook.core.options import StepOptions, parse_options, refuse_later
 from keel_notebook.core.parameters import choose_record
 from keel_notebook.core.restore import SUSPECTS
+from keel_notebook.core.undo import PREFIX
 from keel_notebook.engine import scope
 from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.calls import Calls
@@ -32,6 +33,7 @@ from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
 from keel_notebook.engine.tries import tries_of
+from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import (
     CannotStoreError,
     DuplicateStepError,
@@ -39,6 +41,7 @@ from keel_notebook.errors import (
     KeelError,
     NotYetError,
     SettingsError,
+    UndoFailedError,
 )
 from keel_notebook.wiring import Attached, Kernel, attach
 
@@ -62,6 +65,7 @@ class Leader:
         self._calls: Calls | None = None
         self._scope: Token[StepScope | None] | None = None
         self._plain_scope: StepScope | None = None
+        self.undos = Undos(kernel.ledger)
 
     def close(self) -> None:
         """End the run in the journal. Safe to call twice."""
@@ -91,23 +95,34 @@ class Leader:
             raise NotYetError(what="KEEL_MODE=verify", topic="headless runs")
         self.refuse_without(cell)
         analysis = self._analysis(cell)
+        if options.name.startswith(PREFIX):
+            raise SettingsError(where=options.name, detail=f"names that begin with {PREFIX} are those of undos")
         name = options.name or cell.cell_id or self.ledger.unnamed(analysis.code or "?")
         if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.in_file):
             raise DuplicateStepError(step=name)
         self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
         self._tell_degraded()
-        self._live = self._answer(cell, self._look, policy(self._settings.mode, options))
+        self._live = self._answer_or_undo(cell, self._look, policy(self._settings.mode, options))
         if isinstance(self._live, Swap):
             return call(self._put_back)
         if isinstance(self._live, Assumed):
             return call(self._take_as_done)
         key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
-        here = step_scope(name, key.identity, key.idempotency_key)
+        here = step_scope(name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
         self._scope = scope.enter(here)
         if options.retries or options.timeout_s is not None:
             say = self._kernel.say
             return tried(tree, tries_of(self._look, self._live.attempt, here, stepper=self.attached.stepper, say=say))
         return tree
+
+    def _answer_or_undo(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
+        if not self.undos.going(look.records):
+            return self._answer(cell, look, policy)
+        try:  # O28: what is recorded comes back, so that it can be undone; nothing else happens
+            return self._answer(cell, look, replace(policy, mode=d.Mode.REPLAY))
+        except KeelError:
+            detail = "steps are being undone: `%keel undo` goes on; until then nothing is executed"
+            raise UndoFailedError(step=look.step.name, error=detail) from None
 
     def _answer(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
         attached = self.attached
@@ -147,16 +162,17 @@ class Leader:
         """What carries out durable calls, on the flow that this notebook turns out to be."""
         if self._root is None:  # every durable call asks here
             self._settle(self._analysis(cell).code)
-        return self._calls_of_flow()
+        return self.calls_of_flow()
 
-    def _calls_of_flow(self) -> Calls:
+    def calls_of_flow(self) -> Calls:
+        """The same as the flow is known now, without a cell that says which one it is."""
         if self._calls is None or self._calls.parts.flow != self.attached.flow.id:
             self._calls = self.attached.calls_on(self.attached.flow)
         return self._calls
 
     def take_over(self) -> None:
         """Take the flow's lease from a holder that is stopped or gone (`%keel flow --take`). Raises LeaseError."""
-        guard = self._calls_of_flow().parts.guard
+        guard = self.calls_of_flow().parts.guard
         if guard is None:
             raise SettingsError(where="%keel flow --take", detail="this notebook has no flow of its own: name it first")
         guard.take_over()

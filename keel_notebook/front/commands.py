@@ -22,7 +22,6 @@ from keel_notebook.wiring import notebook_path
 LATER: Mapping[str, str] = {
     "auto": "auto mode",
     "diff": "side-by-side divergence",
-    "undo": "undo",
     "lanes": "lanes",
     "use": "lanes",
     "verify": "headless runs",
@@ -158,6 +157,13 @@ def _restore(session: Session, words: list[str]) -> Any:
     return session.restore(words)
 
 
+def _undo(session: Session, words: list[str]) -> str:
+    ran = session.undo(words)
+    if not ran:
+        return "nothing to undo: no step that ran or came back here registered an undo"
+    return "undone, last done first: " + "; ".join(ran) + ". Their steps execute when their cells run next"
+
+
 def _on(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel on")
     session.on = True
@@ -231,6 +237,7 @@ COMMANDS: Mapping[str, Command] = {
     "accept": Command(_accept, "%keel accept NAME", "the recorded value is right for the current code and inputs"),
     "adopt": Command(_adopt, "%keel adopt NAME", "record what the last executed cell left, without executing it"),
     "restore": Command(_restore, "%keel restore [NAME …]", "bring variables back without running any cell"),
+    "undo": Command(_undo, "%keel undo [NAME …]", "take back what steps did to the world, last done first"),
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),
