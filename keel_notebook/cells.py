@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keel_notebook.core import decide as d
-from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.cellcode import ParsedCell, parse_cell
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.model import Digest, Entry, Status
 from keel_notebook.core.options import StepOptions
@@ -24,13 +24,14 @@ class Analysis:
     code: Digest | None
     reads: frozenset[str]
     names: CellNames
+    parsed: ParsedCell
 
 
 @functools.lru_cache(maxsize=512)
 def _analysis(transformed: str, transform: Any) -> Analysis:
     parsed = parse_cell(transformed, transform=transform)
     names = analyse(parsed)
-    return Analysis(code_digest(parsed), names.reads, names)
+    return Analysis(code_digest(parsed), names.reads, names, parsed)
 
 
 def analysis_of(transformed: str, transform: Any) -> Analysis:

@@ -35,7 +35,6 @@ from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
 from keel_notebook.engine.tries import tries_of
 from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import (
-    CannotStoreError,
     DuplicateStepError,
     InternalError,
     KeelError,
@@ -203,7 +202,7 @@ class Leader:
             self._root = self._first_step(code)
             early, self._early = self._early, []
             for cell, status, at in early:
-                self.plain(cell, status, at)
+                self.plain(cell, status, at, early=True)
         return self._root
 
     def _first_step(self, code: Digest | None) -> str:
@@ -218,15 +217,17 @@ class Leader:
     def refuse_without(self, cell: RunningCell) -> None:
         """Refuse a cell that reads what a replayed record could not hold, before it runs. Raises CannotStoreError.
 
-        The step that makes the value executes next time, in this kernel and in the next.
+        A step whose object is there but lacks a change is asked later: it may replay.
         """
-        missing, names = self.ledger.missing, self._analysis(cell).names
-        wanted = sorted(n for n in names.reads & missing.keys() if n not in self._kernel.shell.user_ns)
-        if wanted:
-            self.ledger.wanted.update(wanted)
+        names, space, left = self._analysis(cell).names, self._kernel.shell.user_ns, self.ledger.left
+        lost = {n for n in names.reads if n not in space}
+        if left and cell.marker is None:
+            lost |= self.attached.reach(names.reads, names) & left.keys()
+        try:
+            self.attached.stepper.refuse_without(lost)
+        except KeelError:
             self.plain(cell, Status.FAILED, self._kernel.clock.now())
-            step, lost = missing[wanted[0]]
-            raise CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason)
+            raise
 
     def _tell_degraded(self) -> None:
         problem = self.attached.journal.problem
@@ -264,7 +265,7 @@ class Leader:
             elif isinstance(live, Swap):
                 if not live.keep:  # else the values hold this step's change already
                     self.ledger.ran(replace(live.prepared.entry, step=live.step.name))
-                self.ledger.lacks(live.prepared.entry)
+                self.ledger.lacks(live.prepared.entry, keep=live.keep)
             elif look is None and recording and not (result is not None and result.error_before_exec is not None):
                 self.plain(cell, Status(finished(result)), self._kernel.clock.now())
         finally:
@@ -301,8 +302,11 @@ class Leader:
         self._kernel.say(f"{body.attempt.step.name}: {why}")
         self.attached.stepper.unrecorded(body, why)
 
-    def plain(self, cell: RunningCell, status: Status, at: float) -> None:
-        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time."""
+    def plain(self, cell: RunningCell, status: Status, at: float, *, early: bool = False) -> None:
+        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time.
+
+        ``early``: it ended some cells ago, so that its names may hold something else by now.
+        """
         if only_about_keel(cell.raw):
             return
         if status is Status.OK and choose_record(cell.raw):
@@ -316,6 +320,10 @@ class Leader:
         names = analysis.names
         bound = names.stores | names.maybe_stores
         self.ledger.bound(bound | names.deletes, f"cell {cell.execution_count}")
+        self.ledger.origins.ran(analysis.parsed, ended_well=status is Status.OK)
+        if not early:
+            space = self._kernel.shell.user_ns
+            self.ledger.ids.update({name: id(space[name]) for name in bound if name in space})
         journal = self.attached.journal
         seq = journal.next_seq()
         entry = Entry(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keel_notebook.core.decide import Recorded
+from keel_notebook.core.decide import Recorded, same
 from keel_notebook.core.model import Digest, Entry, EntryId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
@@ -129,3 +129,13 @@ def known_step(records: FlowRecords, step: str) -> bool:
 def entry_named(records: FlowRecords, wanted: EntryId) -> Entry | None:
     """The entry with this id, if it is there."""
     return next((entry for entry in records.entries if entry.entry == wanted), None)
+
+
+def holding(records: FlowRecords, name: str, digest: Digest | None) -> Entry | None:
+    """The newest trusted entry whose payload holds this content under this name."""
+    for entry in reversed(records.entries):
+        if entry.payload is None or entry.status is not Status.OK or entry.entry in records.untrusted:
+            continue
+        if any(item.name == name and same(item.digest, digest) for item in entry.writes):
+            return entry
+    return None

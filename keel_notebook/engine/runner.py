@@ -37,9 +37,12 @@ from keel_notebook.core.ports import (
     World,
     WorldSeen,
 )
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow
 from keel_notebook.engine.callparts import Held
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
+
+_CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,16 @@ class Runner:
             return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
         names = {name: parts.namespace[name] for name in written}
         packed = parts.codec.pack(names, result=outcome.result, known={})
-        return replace(entry, payload=packed.payload, writes=packed.writes, not_stored=packed.not_stored)
+        if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
+            ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
+        changed_ones = {item.name for item in packed.not_stored if item.name in changed.in_place}
+        if changed_ones:
+            ambient[LEFT] = {item.name: item.digest for item in parts.kept_inputs(sorted(changed_ones))}
+        lost = tuple(
+            replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item
+            for item in packed.not_stored
+        )
+        return replace(entry, ambient=ambient, payload=packed.payload, writes=packed.writes, not_stored=lost)
 
     def _put_for_all(self, name: str, value: Any) -> None:
         """Bind the name, and every other name of the object that it stood for: they were one and stay one."""
@@ -326,7 +338,8 @@ class Runner:
                 self._put_for_all(name, value)
             else:
                 parts.namespace[name] = value
-        lost_names = (item.name for item in prepared.entry.not_stored)
+        changed = prepared.entry.ambient.get(LEFT, {})  # the object that is there now is all that anybody has
+        lost_names = (item.name for item in prepared.entry.not_stored if item.name not in changed)
         for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
             parts.namespace.pop(name, None)
         lost = parts.ambient.apply(prepared.entry.ambient)
