@@ -214,7 +214,7 @@ class Stepper:
         changed = [name for name in wanted if name in held and not d.same(held[name].digest, wanted[name])]
         records = self._records(step.flow) if changed else None
         for name in changed:
-            source = _holding(records, name, wanted[name]) if records is not None else None
+            source = lifecycle.holding(records, name, wanted[name]) if records is not None else None
             if source is None:
                 return f"it changed {name}, and what that held before is not kept"
             self._runner.put_back(name, source)
