@@ -21,7 +21,7 @@ from keel_notebook.cells import Analysis, analysis_of, is_closed_file, only_abou
 from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
 from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStored, Status, Write, entry_id
-from keel_notebook.core.options import StepOptions, parse_options, refuse_later
+from keel_notebook.core.options import StepOptions, parse_options, refuse_contradictions
 from keel_notebook.core.parameters import choose_record
 from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.core.undo import PREFIX
@@ -89,7 +89,7 @@ class Leader:
         """The module to run for a step. Raises KeelError where the step is refused."""
         assert cell.marker is not None
         options = parse_options(cell.marker.line)
-        refuse_later(options)
+        refuse_contradictions(options)
         if self._settings.mode == d.Mode.VERIFY:
             raise NotYetError(what="KEEL_MODE=verify", topic="headless runs")
         self.refuse_without(cell)

@@ -26,6 +26,7 @@ from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
 from keel_notebook.engine.calls import Calls
+from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.provenance import OriginSenses, Provenance
 from keel_notebook.engine.runner import Parts, Runner
@@ -151,6 +152,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     def files_seen(seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
         return files.inputs(seen.files) + tuple(files.seen(path, "makes") for path in makes)
 
+    lanes = LaneKeeper(journal, clock, kernel.say)
     cells = NotebookFile(notebook, shell.transform_cell)
 
     def holds(name: str, digest: Digest | None) -> bool:
@@ -177,6 +179,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             pack_messages=pack_messages,
             unpack_messages=unpack_messages,
             files_seen=files_seen,
+            lane=lambda: lanes.current,
             kept_inputs=kept_inputs,
         )
     )
@@ -193,7 +196,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         now=clock.now,
         monotonic=clock.monotonic,
     )
-    stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, records=journal.records)
+    stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, lanes=lanes, records=journal.records)
 
     def calls_on(found: FlowSeen) -> Calls:
         return calls_of(

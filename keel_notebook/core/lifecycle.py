@@ -98,6 +98,7 @@ def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
 
 def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprint) -> tuple[int, int, int]:
     tries = deaths = memory = 0
+    progressed: set[int] | None = None
     for entry in newest_first:
         if entry.kind is Kind.RETIRE and entry.key in {REVIVE, FORGET, NEW_KEY}:
             break
@@ -113,7 +114,17 @@ def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprin
         if seen is not None and seen.end == RunEnd.DIED:
             deaths += 1
             memory = memory or seen.rss_last
+            if progressed is None:
+                progressed = _progressed(records, entry.step)
+            if entry.run in progressed:
+                break  # it came further than the attempts before it: they do not count any more
     return tries, deaths, memory
+
+
+def _progressed(records: FlowRecords, step: str) -> set[int]:
+    # Each call and loop turn is recorded once: an attempt that recorded one went on where the last one had stopped.
+    kinds = {Kind.CALL, Kind.LOOP}
+    return {e.run for e in records.entries if e.step == step and e.kind in kinds and e.status is Status.OK}
 
 
 def newest_ok(records: FlowRecords, step: str) -> Entry | None:

@@ -61,6 +61,8 @@ class Parts:
     unpack_messages: Callable[[bytes], tuple[Message, ...]]
     files_seen: Callable[[WorldSeen, Sequence[str]], tuple[FileSeen, ...]]
     """From what the world saw, and the declared products, to the files that count."""
+    lane: Callable[[], str]
+    """The lane that is written; empty for the first one."""
     kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
     """Inputs for names that a conditional store may or may not have bound again."""
 
@@ -115,6 +117,7 @@ class Runner:
             step=step.name,
             kind=Kind.STEP,
             status=Status.RUNNING,
+            lane=self._parts.lane(),
             attempt=attempt,
             effect=step.effect,
             idempotency_key=step.idempotency_key,
@@ -266,6 +269,7 @@ class Runner:
             entry=ours.entry,
             run=ours.run,
             seq=ours.seq,
+            lane=ours.lane,
             kind=Kind.ACCEPT,
             code=step.code,
             source=step.source,

@@ -20,6 +20,7 @@ from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
 from keel_notebook.engine.attempt import Attempt, StepNow
+from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
@@ -36,12 +37,14 @@ class Stepper:
         runner: Runner,
         ledger: Ledger,
         senses: Senses,
+        lanes: LaneKeeper,
         records: Callable[[FlowId], FlowRecords],
     ) -> None:
         self._runner = runner
         self._ledger = ledger
         self._senses = senses
         self._records = records
+        self.lanes = lanes
 
     def look(self, flow: FlowId, cell: StepCell, *, root: str) -> Look:
         """What the step is now, and what is recorded of it.
@@ -52,7 +55,8 @@ class Stepper:
         records = self._records(flow)
         wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
         inputs = self.inputs(wanted, parsed, ignore=options.ignore)
-        candidates = [e for e in lifecycle.of_step(records, name) if e.code == parsed.code]
+        seen = self.lanes.seen(records)
+        candidates = [e for e in lifecycle.of_step(seen, name) if e.code == parsed.code]
         step = StepNow(
             flow=flow,
             name=name,
@@ -68,7 +72,7 @@ class Stepper:
             parameters=self._ledger.parameters,
         )
         facts = self._facts(cell, inputs, candidates, records.entries)
-        recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
+        recorded = lifecycle.recorded(seen, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
         return Look(step, cell, facts, recorded, records)
 
     def _facts(
@@ -139,6 +143,8 @@ class Stepper:
             before, look = look, self.rewound(look)
             if look is not before:
                 decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
+        if policy.on_divergence is d.Response.BRANCH:
+            decision = self.lanes.settled(look.facts, look.records, decision, policy, self._senses.now())
         if isinstance(decision, d.Diverged) and look.step.name in self._ledger.accept:
             decision = d.Replay(self._accept(look, decision.entry), "accepted")
         match decision:
@@ -285,10 +291,15 @@ class Stepper:
         return Body(self._begin(look, attempt, said), decision)
 
     def tell(self, look: Look, decision: d.Diverged) -> str:
-        """Say that a step executes because it differs from its record; the differences in words."""
-        said, took = said_briefly(decision.differences), decision.entry.took_s
+        """Say that a step executes because it differs from its record; the differences in words.
+
+        With ``--on-divergence branch`` the lane is left first, where that is due.
+        """
+        said, took, where = said_briefly(decision.differences), decision.entry.took_s, ""
+        if decision.response is d.Response.BRANCH:
+            where = " in " + self.lanes.leave(look.step.name, said, decision.entry, look.records)
         last = f"; last took {duration(took)}" if took is not None and took >= 1 else ""
-        self._senses.say(f"{look.step.name} executes: {said}{last}")
+        self._senses.say(f"{look.step.name} executes{where}: {said}{last}")
         return said
 
     def stopped(self, look: Look, differences: Sequence[d.Difference]) -> KeelError:

@@ -14,6 +14,7 @@ from keel_notebook.core.model import Entry
 from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
 from keel_notebook.core.report import status
 from keel_notebook.core.why import why
+from keel_notebook.engine.lanes import steps_of
 from keel_notebook.errors import NotYetError, SettingsError
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
@@ -22,8 +23,6 @@ from keel_notebook.wiring import notebook_path
 LATER: Mapping[str, str] = {
     "auto": "auto mode",
     "diff": "side-by-side divergence",
-    "lanes": "lanes",
-    "use": "lanes",
     "verify": "headless runs",
     "trust": "trust",
     "export": "moving journals",
@@ -157,6 +156,31 @@ def _restore(session: Session, words: list[str]) -> Any:
     return session.restore(words)
 
 
+def _lanes(session: Session, words: list[str]) -> str:
+    _nothing_more(words, "%keel lanes")
+    attached = session.attached()
+    records = attached.journal.records(attached.flow.id)
+    lanes = attached.stepper.lanes.lanes(records)
+    lines = []
+    for lane in lanes.lanes.values():
+        left = (
+            f"  left {lanes.lanes[lane.parent].title} at {lane.step}, {local_time(lane.at)}: {lane.why}"
+            if lane.name
+            else ""
+        )
+        steps = steps_of(lane.name, records.entries)
+        mark = "*" if lane.name == lanes.current else " "
+        lines.append(f"{mark} {lane.title:8} {steps} steps{left}")
+    return "\n".join(lines)
+
+
+def _use(session: Session, words: list[str]) -> str:
+    attached = session.attached()
+    records = attached.journal.records(attached.flow.id)
+    lane = attached.stepper.lanes.use(_one_name(words, "%keel use LANE"), records)
+    return f"{lane.title} is in use: its records are the newest ones, and what executes is recorded in it"
+
+
 def _undo(session: Session, words: list[str]) -> str:
     ran = session.undo(words)
     if not ran:
@@ -238,6 +262,8 @@ COMMANDS: Mapping[str, Command] = {
     "adopt": Command(_adopt, "%keel adopt NAME", "record what the last executed cell left, without executing it"),
     "restore": Command(_restore, "%keel restore [NAME …]", "bring variables back without running any cell"),
     "undo": Command(_undo, "%keel undo [NAME …]", "take back what steps did to the world, last done first"),
+    "lanes": Command(_lanes, "%keel lanes", "the lanes of this notebook, and the one in use"),
+    "use": Command(_use, "%keel use LANE", "go on in another lane"),
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),

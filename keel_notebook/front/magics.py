@@ -101,7 +101,7 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         --outputs NAME …        store these names only
         --always                a resource (client, connection): executed in every run, never stored
         --max-attempts N        kernel deaths in this step before it counts as dead (3)
-        --on-divergence WORD    fail: stop where something differs; warn: say it and execute
+        --on-divergence WORD    fail: stop where something differs; warn: say it and execute; branch: in a new lane
         --key K                 stands for code and inputs in the idempotency keys of the step and its calls
         --effect WORD           idempotent, at_least_once, exactly_once: what running it twice does to the world
         --retries N             try the body again after an error, N more times
