@@ -24,6 +24,7 @@ from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStor
 from keel_notebook.core.options import StepOptions, parse_options, refuse_contradictions
 from keel_notebook.core.parameters import choose_record
 from keel_notebook.core.restore import SUSPECTS
+from keel_notebook.core.sources import body
 from keel_notebook.core.undo import PREFIX
 from keel_notebook.engine import scope
 from keel_notebook.engine.attempt import StepNow
@@ -196,6 +197,15 @@ class Leader:
     def _look_at(self, step: StepCell) -> Look:
         root = self._settle(step.parsed.code)
         return self.attached.stepper.look(self.attached.flow.id, step, root=root)
+
+    def inputs_of(self, source: str) -> tuple[Input, ...]:
+        """What a step with this text would read if it ran now. Nothing is executed."""
+        transform = self._kernel.shell.transform_cell
+        try:
+            parsed = analysis_of(transform(body(source)), transform)
+        except SyntaxError:
+            return ()  # it cannot run either
+        return tuple(self.attached.stepper.inputs(parsed.reads, parsed).values())
 
     def _settle(self, code: Digest | None) -> str:
         if self._root is None:

@@ -58,6 +58,8 @@ class Attached:
     """Other flows that are known by their notebook's path only, where this one is too."""
     in_file: Callable[[str], int]
     """How many cells of the notebook's file carry a step's name."""
+    source_of: Callable[[str], str | None]
+    """The cell of a step in the notebook's file, credentials taken out; None where nobody tells."""
     reach: Callable[[frozenset[str], CellNames], frozenset[str]]
     """The names, and those that functions and classes among them read; values are not looked into."""
     holds: Callable[[str, Digest | None], bool]
@@ -219,7 +221,9 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             return ()
         return [other.id for other in known_flows(folder) if not other.name and other.id != flow.id]
 
-    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, copies, cells.named, reach, holds)
+    return Attached(
+        folder, flow, notebook, journal, runner, stepper, calls_on, copies, cells.named, cells.source_of, reach, holds
+    )
 
 
 def origin_senses(
@@ -272,6 +276,10 @@ class NotebookFile:
     def named(self, step: str) -> int:
         """How many cells carry the name of a step."""
         return sum(cell.step == step for cell in self._cells())
+
+    def source_of(self, step: str) -> str | None:
+        """The cell of a step, without what looks like a credential (C103)."""
+        return next((redacted(cell.source) for cell in self._cells() if cell.step == step), None)
 
 
 def names_of(source: str, transform: Callable[[str], str]) -> CellNames:

@@ -22,7 +22,6 @@ from keel_notebook.wiring import notebook_path
 
 LATER: Mapping[str, str] = {
     "auto": "auto mode",
-    "diff": "side-by-side divergence",
     "verify": "headless runs",
     "trust": "trust",
     "export": "moving journals",
@@ -85,6 +84,17 @@ def _why(session: Session, words: list[str]) -> WhyTable:
     records = attached.journal.records(attached.flow.id)
     run = attached.journal.run or None
     return WhyTable(why(name, records, session.ledger.done, run=run, when=local_time))
+
+
+def _diff(session: Session, words: list[str]) -> Any:
+    from keel_notebook.core.compare import AsItStands, compare  # noqa: PLC0415 only what the command needs
+    from keel_notebook.front.difference import DiffTable  # noqa: PLC0415
+
+    attached = session.attached()
+    name = _one_name(words, "%keel diff NAME")
+    now = AsItStands(attached.source_of(name), session.leader().inputs_of)
+    records, run = attached.journal.records(attached.flow.id), attached.journal.run or None
+    return DiffTable(compare(name, records, session.ledger.done, now, run=run, when=local_time))
 
 
 def _lineage(session: Session, words: list[str]) -> Any:
@@ -246,6 +256,7 @@ COMMANDS: Mapping[str, Command] = {
     "status": Command(_status, "%keel [status]", "every step: state, decision, when, took, saved, size, why"),
     "plan": Command(_plan, "%keel plan", "what Run All would do now, cell by cell; nothing is executed"),
     "why": Command(_why, "%keel why NAME", "why a step replayed, executed or diverged"),
+    "diff": Command(_diff, "%keel diff NAME", "recorded | current: code and inputs of a step"),
     "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
     "rerun": Command(_rerun, "%keel rerun NAME [--as-is] [--new-key]", "execute the step when its cell runs next"),
     "forget": Command(
