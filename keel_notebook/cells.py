@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.core import decide as d
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
 from keel_notebook.core.fingerprint import code_digest
-from keel_notebook.core.model import Digest, Entry, Status
+from keel_notebook.core.model import Digest, Entry, Input, Status
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.engine.attempt import Outcome
@@ -77,3 +78,20 @@ def policy(mode: str, options: StepOptions) -> d.Policy:
     """How a step's differences are answered."""
     response = d.Response(options.on_divergence) if options.on_divergence else d.Response.WARN
     return d.Policy(d.Mode(mode), response, options.max_attempts)
+
+
+_UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
+
+
+def what_is_left(
+    names: CellNames, inputs: Mapping[str, Input], namespace: Mapping[str, Any]
+) -> tuple[dict[str, Input], list[str]]:
+    """The inputs of a cell that ran before anybody looked, and the names that it left.
+
+    What it read counts as it is now. What it bound, or a call in it may have changed in place, has an unknown past.
+    """
+    bound = names.stores | names.maybe_stores
+    changed = {name for name in names.mutation_suspects if not isinstance(namespace.get(name), _UNCHANGED_BY_USE)}
+    lost = bound | changed
+    known = {name: replace(item, digest=None) if name in lost else item for name, item in inputs.items()}
+    return known, sorted(name for name in bound if name in namespace)

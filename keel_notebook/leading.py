@@ -11,13 +11,21 @@ import ast
 from collections.abc import Sequence
 from contextvars import Token
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.capture.trying import tried
-from keel_notebook.cells import Analysis, analysis_of, is_closed_file, only_about_keel, outcome, policy, shortcomings
+from keel_notebook.cells import (
+    Analysis,
+    analysis_of,
+    is_closed_file,
+    only_about_keel,
+    outcome,
+    policy,
+    shortcomings,
+    what_is_left,
+)
 from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
 from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStored, Status, Write, entry_id
@@ -44,8 +52,6 @@ from keel_notebook.errors import (
     UndoFailedError,
 )
 from keel_notebook.wiring import Attached, Kernel, attach
-
-_UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
 class Leader:
@@ -388,12 +394,7 @@ class Leader:
             raise SettingsError(where="%keel adopt", detail="no cell ran before this one")
         cell, analysis = self.last, self._analysis(self.last)
         look = self._look_at(StepCell(StepOptions(name=name), name, self.attached.kept_source(cell.raw), analysis))
-        names, namespace = analysis.names, self._kernel.shell.user_ns
-        bound = names.stores | names.maybe_stores
-        # What a call may have changed in place has an unknown past; functions and modules are not changed by use.
-        lost = bound | {n for n in names.mutation_suspects if not isinstance(namespace.get(n), _UNCHANGED_BY_USE)}
-        inputs = {n: replace(i, digest=None) if n in lost else i for n, i in look.step.inputs.items()}
-        made = sorted(n for n in bound if n in namespace)
+        inputs, made = what_is_left(analysis.names, look.step.inputs, self._kernel.shell.user_ns)
         if not made:
             raise SettingsError(where="%keel adopt", detail="the last cell bound no name that could be recorded")
         entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)
