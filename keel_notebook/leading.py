@@ -18,20 +18,21 @@ from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.capture.trying import tried
 from keel_notebook.cells import (
     Analysis,
+    PlainCell,
     analysis_of,
     is_closed_file,
     only_about_keel,
     outcome,
+    plain_entry,
     policy,
     shortcomings,
     what_is_left,
 )
 from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
-from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStored, Status, Write, entry_id
+from keel_notebook.core.model import Digest, Effect, Entry, Input, NotStored, Status
 from keel_notebook.core.options import StepOptions, parse_options, refuse_contradictions
 from keel_notebook.core.parameters import choose_record
-from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.core.sources import body
 from keel_notebook.core.undo import PREFIX
 from keel_notebook.engine import scope
@@ -340,27 +341,10 @@ class Leader:
         if not early:
             space = self._kernel.shell.user_ns
             self.ledger.ids.update({name: id(space[name]) for name in bound if name in space})
-        journal = self.attached.journal
-        seq = journal.next_seq()
-        entry = Entry(
-            entry=entry_id(journal.run, seq),
-            flow=self.attached.flow.id,
-            run=journal.run,
-            seq=seq,
-            step="",
-            kind=Kind.PLAIN,
-            status=status,
-            occurrence=cell.execution_count or 0,
-            key=cell.cell_id,
-            code=analysis.code,
-            source=self.attached.kept_source(cell.raw),
-            inputs=tuple(Input(name, None) for name in sorted(names.reads)),
-            writes=tuple(Write(name, None, "", 0) for name in sorted(bound)),
-            deleted=tuple(sorted(names.deletes)),
-            ambient={SUSPECTS: changed} if (changed := self._changed(names.mutation_suspects - bound)) else {},
-            started_at=at,
-            ended_at=at,
-        )
+        journal, changed = self.attached.journal, self._changed(names.mutation_suspects - bound)
+        source = self.attached.kept_source(cell.raw)
+        said = PlainCell(analysis, source, cell.execution_count or 0, cell.cell_id, status, at, changed)
+        entry = plain_entry(said, flow=self.attached.flow.id, run=journal.run, seq=journal.next_seq())
         try:
             journal.append(entry)
         except KeelError:
