@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import types
-from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+import sys
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any
 
-from keel_notebook.capture.namespace import attributes
+from keel_notebook.capture.parts import MOST, inside, is_memory, may_change, parts, too_large
 
-IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...), slice})
-"""Types whose values never change and hold nothing that does."""
+__all__ = ["Shared", "arrays_under", "bound_to_same", "held_elsewhere", "sharing"]
 
-_NO_PARTS = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType)
-_MOST_PARTS = 5000
 _MOST_PER_NAME = 200
 _MOST_STEPS = 20_000
 
@@ -27,52 +25,66 @@ def bound_to_same(namespace: Mapping[str, Any], ids: Container[int]) -> dict[int
     return groups
 
 
-def sharing(changed: Iterable[Any], namespace: Mapping[str, Any], *, without: set[int]) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Names that hold a changed value, or a part of one. Those of ``apart`` would not hold it any more after both
+    came back from a record: an array and the bytes that it lies on, a frame around an array."""
+
+    names: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+
+
+def sharing(changed: Iterable[Any], namespace: Mapping[str, Any], *, without: Collection[int]) -> Shared:
     """Names whose value holds a changed value, or a part of one, within reason; never by way of the ids ``without``.
 
-    It follows lists, dicts, sets, tuples, instances and array views, so far as a few thousand steps lead: an answer
-    for ``boxes = [row]; row.append(1)`` and for ``opt`` that holds the parameters of ``model``, not for every library.
+    It looks into every kind of object, so far as a few thousand steps lead: an answer for ``boxes = [row];
+    row.append(1)``, for ``opt`` that holds the parameters of ``model``, for ``callback = rows.append``.
     """
-    parts = {id(part) for value in changed for part in islice(_parts(value, without), _MOST_PARTS)}
-    found, left = set(), _MOST_STEPS
+    ways: dict[int, str] = {}
+    for value in changed:
+        for part, way in islice(parts(value, without), MOST):
+            if part is value or may_change(part):
+                ways[id(part)] = way
+    found, apart, left = set[str](), set[str](), _MOST_STEPS
     for name, value in namespace.items():
-        for part in islice(_parts(value, without), min(left, _MOST_PER_NAME)):
+        for part, way in islice(parts(value, without), max(0, min(left, _MOST_PER_NAME))):
             left -= 1
-            if id(part) in parts:
+            if id(part) in ways and _together(ways[id(part)], part):
                 found.add(name)
+                if ways[id(part)] != way and is_memory(part):
+                    apart.add(name)
                 break
-    return found
+    return Shared(frozenset(found), frozenset(apart))
 
 
-def _parts(value: Any, without: set[int]) -> Iterator[Any]:
-    """The value and its parts that may change, each once."""
-    seen = set(without)
-    todo = deque([value])
-    while todo:
-        part = todo.popleft()
-        kind = type(part)
-        if kind in IMMUTABLE or id(part) in seen or issubclass(kind, _NO_PARTS):
-            continue
-        seen.add(id(part))
-        yield part
-        todo.extend(_inside(part, kind))
+def _together(way: str, part: Any) -> bool:
+    # pandas copies before it writes what another frame or array has as well; who writes past it changes all.
+    return not (way == "frame" and type(part).__name__ == "ndarray")
 
 
-def _inside(part: Any, kind: type) -> Iterable[Any]:
-    if issubclass(kind, list | tuple | set | frozenset | deque):
-        return list(islice(part, _MOST_PARTS))
-    if issubclass(kind, dict):
-        return list(islice(part.values(), _MOST_PARTS))
-    if issubclass(kind, types.FunctionType):
-        return [cell.cell_contents for cell in part.__closure__ or () if _filled(cell)]
-    if issubclass(kind, types.MethodType):
-        return [part.__self__]
-    inside = list(attributes(part).values())
-    return [*inside, part.base] if kind.__name__ == "ndarray" else inside
+def arrays_under(frames: Iterable[Any], namespace: Mapping[str, Any]) -> set[str]:
+    """Names of arrays that lie on the memory of one of the frames (``x = df["x"].values``)."""
+    arrays = {name: value for name, value in namespace.items() if type(value).__name__ == "ndarray"}
+    if not arrays:
+        return set()
+    under = {id(part) for frame in frames for part, _ in parts(frame) if type(part).__name__ == "ndarray"}
+    return {name for name, array in arrays.items() if any(id(part) in under for part, _ in islice(parts(array), 20))}
 
 
-def _filled(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
+def held_elsewhere(namespace: Mapping[str, Any], name: str, references: int, *, without: Collection[int]) -> bool:
+    """Whether anything but ``references`` to it, and its own parts, holds a variable's value or a part of it.
+
+    References are counted: what is held more often than its own parts can explain has another holder. Where the
+    count cannot tell, the answer is yes.
+    """
+    held = [part for part, _ in islice(parts(namespace[name], without), MOST)]
+    if len(held) == MOST or any(map(too_large, held)):
+        return True
+    inner = Counter(id(part) for thing in held for part in inside(thing))
+    inner[id(namespace[name])] += references
+    counts = map(sys.getrefcount, held)
+    return any(count - _OWN > inner[id(thing)] for count, thing in zip(counts, held, strict=True) if may_change(thing))
+
+
+_OWN = next(map(sys.getrefcount, [object()]))
+"""References that the count itself makes."""

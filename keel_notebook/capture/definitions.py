@@ -8,12 +8,14 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
+import re
 import types
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keel_notebook.capture.attributes import SetAttributes
 from keel_notebook.capture.modules import LoadedModules
 from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
@@ -27,6 +29,8 @@ from keel_notebook.core.reads import DefinedNames, analyse
 IMPORTED = "import "
 """Stands before a module among the names that code reads: the code imports it itself, or reaches it by dots."""
 
+_NOTEWORTHY = re.compile(r"\bclass |\.\w+[^\n]*=|\bdel\b|attr\(|patch\(")
+"""Cells with a class, or that set an attribute."""
 _MODULES_OWN = frozenset({"__name__", "__file__", "__doc__", "__builtins__"})
 _MOST_FUNCTIONS = 20_000
 
@@ -82,6 +86,15 @@ class NotebookDefinitions:
         if self._found(thing) is None:
             self._seen.learn(thing, _learned(definition))
 
+    @property
+    def attributes(self) -> SetAttributes:
+        """Attributes of modules that the cells of the kernel set."""
+        return self._seen.attributes
+
+    def classes(self) -> list[type]:
+        """The classes of the notebook, as far as anybody met them."""
+        return self._seen.classes()
+
     def close(self) -> None:
         """Stop watching the shell."""
         self._seen.close(self._shell)
@@ -119,6 +132,7 @@ class NotebookDefinitions:
         if names.everything:
             reads.update(persons_names(self._shell))
         reads.update(IMPORTED + module for module in self.modules_in(names.modules, names.chains))
+        reads.update(self.attributes.used_by(names.reads, names.modules))
         return Definition(found.code, frozenset(reads), found.source)
 
     def modules_in(self, imported: frozenset[str], chains: frozenset[str]) -> set[str]:
@@ -172,6 +186,7 @@ class _Seen:
 
     def __init__(self, shell: Any) -> None:
         self.modules = LoadedModules(shell, process_started=_process_started)
+        self.attributes = SetAttributes(shell.user_ns)
         self._texts = ExecutedTexts(shell)
         self._namespace: dict[str, Any] = shell.user_ns
         self._functions: dict[int, tuple[types.CodeType, _Found | None]] = {}
@@ -199,16 +214,22 @@ class _Seen:
     def _after_cell(self, result: Any) -> None:
         self.modules.look()
         source = getattr(getattr(result, "info", None), "transformed_cell", None) or ""
-        if "class " in source and (cell := self._texts.parsed(source)) is not None:
-            for text in (cell, *self._texts.inside(cell)):
-                self._note_classes(text)
+        if _NOTEWORTHY.search(source) and (cell := self._texts.parsed(source)) is not None:
+            self._note(cell)
 
     def _look_back(self) -> None:
         """Cells that ran before anybody looked: a class that is bound to its own name is from the newest of them."""
         for cell in self._texts.cells():
-            if "class " in cell.source:
-                for text in (cell, *self._texts.inside(cell)):
-                    self._note_classes(text)
+            if _NOTEWORTHY.search(cell.source):
+                self._note(cell)
+
+    def _note(self, cell: ParsedCell) -> None:
+        for text in (cell, *self._texts.inside(cell)):
+            self.attributes.note(text.source, text.tree)
+            self._note_classes(text)
+
+    def classes(self) -> list[type]:
+        return list(self._classes)
 
     def _note_classes(self, text: ParsedCell) -> None:
         """Remember which class object came from which text, while that is plain to see."""

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress, repeat
 from operator import is_not
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from keel_notebook.capture.aliases import IMMUTABLE, bound_to_same, sharing
+from keel_notebook.capture.aliases import Shared, arrays_under, bound_to_same, held_elsewhere, sharing
+from keel_notebook.capture.attributes import AttributeLook, AttributeWatch
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
-from keel_notebook.capture.namespace import is_data, is_ipythons, kinds, persons_names
+from keel_notebook.capture.namespace import is_data, is_frame, is_ipythons, kinds, persons_names
+from keel_notebook.capture.parts import IMMUTABLE
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
 from keel_notebook.core.ports import Digested, Digester
@@ -40,6 +42,13 @@ class Changed:
     """Of ``written``: names whose object stayed and whose content changed, and names that share parts with them."""
     ambiguous: tuple[str, ...] = ()
     """Names that a branch or loop may have bound, to the very object that they had before or not at all."""
+    apart: tuple[str, ...] = ()
+    """Names not in ``written`` that changed with others by memory which no record can make them share again: an
+    array on a ``bytearray``, a frame around an array."""
+    patched: tuple[str, ...] = ()
+    """Classes whose change is told by their attributes in ``written`` and ``deleted``: ``Cfg`` for ``Cfg.lr``."""
+    unknown: tuple[str, ...] = ()
+    """What changed and nobody can name or put back."""
 
 
 @dataclass(slots=True)
@@ -55,6 +64,7 @@ class Snapshot:
     weak: dict[str, weakref.ref[Any]] = field(repr=False)
     watched: dict[str, Digested] = field(repr=False)
     """Digests of values that the cell may change in place, for every name bound to them."""
+    attributes: AttributeLook = field(repr=False)
 
     def differing(self, namespace: Mapping[str, Any]) -> set[str]:
         """Names that are bound to another object than before, as far as their old ones are kept here."""
@@ -84,11 +94,13 @@ class NameWatch:
         self._shell = shell
         self._digester = digester
         self._definitions = definitions or NotebookDefinitions(shell)
+        self._attributes = AttributeWatch(shell.user_ns, digester, self._definitions.attributes)
         self._asked_about: CellNames | None = None
         self._digests: dict[str, tuple[int, Digested]] = {}
         """Id and digest of what ``reached`` has digested, until ``before`` takes it."""
         self._through_functions: set[str] = set()
         self._bound_by_functions: set[str] = set()
+        self._paths: set[str] = set()
 
     # ---- what a cell reads -------------------------------------------------------------------------------
 
@@ -131,6 +143,7 @@ class NameWatch:
     def _hidden(self, cell: CellNames) -> set[str]:
         namespace = self._shell.user_ns
         names = {IMPORTED + module for module in self._definitions.modules_in(cell.modules, cell.chains)}
+        names |= self._definitions.attributes.used_by(cell.mentioned, cell.modules)
         if cell.hidden:
             names |= cell.hidden.among(kinds(namespace, cell.hidden.every))
         if cell.reads_everything:
@@ -147,6 +160,8 @@ class NameWatch:
         """The digest behind a name; None where the name is no input."""
         if name.startswith(IMPORTED):
             return self._definitions.module(name.removeprefix(IMPORTED))
+        if "." in name:
+            return self._digested_attribute(name, digest)
         value = self._shell.user_ns.get(name, _MISSING)
         if value is _MISSING:
             return None if hasattr(builtins, name) or name in _IPYTHONS_OWN else _NOT_HERE
@@ -157,9 +172,16 @@ class NameWatch:
         self._bound_by_functions |= self._definitions.stores(value)
         return found
 
+    def _digested_attribute(self, name: str, digest: Callable[[Any], Digested]) -> Digested:
+        self._paths.add(name)
+        try:
+            return digest(self._definitions.attributes.value(name))
+        except (KeyError, AttributeError):
+            return _NOT_HERE
+
     def _forget(self) -> None:
         self._asked_about = None
-        self._digests, self._through_functions, self._bound_by_functions = {}, set(), set()
+        self._digests, self._through_functions, self._bound_by_functions, self._paths = {}, set(), set(), set()
 
     def _in_text(self, name: str) -> frozenset[str]:
         value = self._shell.user_ns.get(name)
@@ -180,6 +202,10 @@ class NameWatch:
             self._forget()
         namespace: dict[str, Any] = self._shell.user_ns.copy()
         watched = self._watched(cell, namespace)
+        attributes = self._attributes.before(
+            self._definitions.classes() if watched else (),
+            self._paths | {f"{owner}.{name}" for owner, name in cell.attribute_stores},
+        )
         by_functions = frozenset(self._bound_by_functions)
         self._forget()
         taken = (cell.stores | cell.deletes) & namespace.keys()
@@ -192,9 +218,9 @@ class NameWatch:
             except TypeError:
                 continue
             del namespace[name]
-        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched)
+        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes)
 
-    def _watched(self, cell: CellNames, namespace: Mapping[str, Any]) -> dict[str, Digested]:
+    def _watched(self, cell: CellNames, namespace: dict[str, Any]) -> dict[str, Digested]:
         digests: dict[int, Digested] = {}
         for name in {*cell.mentioned, *self._digests} & namespace.keys():
             value = namespace[name]
@@ -207,8 +233,41 @@ class NameWatch:
                 digested = self._digester.digest(value)
             if digested.digest is not None:
                 digests[id(value)] = digested
-        groups = bound_to_same(namespace, digests) if digests else {}
-        return {name: digests[at] for at, group in groups.items() for name in group}
+        if not digests:
+            return {}
+        groups = bound_to_same(namespace, digests)
+        watched = {name: digests[at] for at, group in groups.items() for name in group}
+        for name in self._holders(cell, namespace, watched):
+            digested = self._digester.digest(namespace[name])
+            if digested.digest is not None:
+                watched[name] = digested
+        return watched
+
+    def _holders(self, cell: CellNames, namespace: dict[str, Any], watched: Mapping[str, Digested]) -> set[str]:
+        """Names that hold what the cell may change unseen: they have to be looked at themselves.
+
+        A value whose name is bound again is not there afterwards (``view += 1``, ``rows.append(1); rows = None``),
+        and pandas does not tell which arrays it still writes to.
+        """
+        leaves = [name for name in watched if name in cell.stores or name in cell.maybe_stores or name in cell.deletes]
+        found: set[str] = set()
+        lost = [namespace[name] for name in leaves if self._is_held(name, namespace)]
+        if lost:
+            others = {name: namespace[name] for name in persons_names(self._shell) if name not in watched}
+            found |= sharing(lost, others, without=self._ipythons()).names
+        frames = [value for name in watched if is_frame(value := namespace[name])]
+        return found | (arrays_under(frames, namespace) - watched.keys() if frames else set())
+
+    def _is_held(self, name: str, namespace: dict[str, Any]) -> bool:
+        at = id(namespace[name])
+        if issubclass(type(namespace[name]), FunctionType | type):
+            return False  # what is bound to their names again was not changed before
+        names = len(bound_to_same(namespace, {at})[at])
+        # Every name counts twice: in the notebook's namespace and in this copy of it.
+        return held_elsewhere(namespace, name, 2 * names, without=self._ipythons())
+
+    def _ipythons(self) -> set[int]:
+        return {id(self._shell), id(self._shell.user_ns)}
 
     def _stays(self, name: str, value: Any, cell: CellNames) -> bool:
         """Whether the cell cannot change the value: an installed module, or data that it only looks at."""
@@ -224,13 +283,20 @@ class NameWatch:
         rebound = {name for name in differing if not self._is_ours(name, cell)} | (cell.stores & namespace.keys())
         same = {name for name in cell.maybe_stores | snapshot.by_functions if name in namespace} - rebound
         shared = {name for name in same if _shares_fate(name, rebound - snapshot.by_functions, cell)}
+        attributes = self._attributes.after(snapshot.attributes)
         in_place = self._changed_in_place(snapshot, namespace, rebound)
+        classes = {name for name in in_place if issubclass(type(namespace[name]), type)}
+        shared_with = self._sharing(in_place - classes, snapshot, namespace, rebound)
+        in_place = (in_place | shared_with.names) - shared_with.apart - classes
         gone = snapshot.missing(namespace, differing) | {name for name in cell.deletes if name not in namespace}
         return Changed(
-            written=tuple(sorted(rebound | shared | in_place)),
-            deleted=tuple(sorted(name for name in gone if not self._is_ours(name, cell))),
+            written=tuple(sorted(rebound | shared | in_place | set(attributes.put))),
+            deleted=tuple(sorted({name for name in gone if not self._is_ours(name, cell)} | set(attributes.gone))),
             in_place=tuple(sorted(in_place)),
             ambiguous=tuple(sorted(same - shared - in_place)),
+            apart=tuple(sorted(shared_with.apart)),
+            patched=tuple(sorted(classes)) if attributes.owners else (),
+            unknown=attributes.nameless if attributes.owners else tuple(sorted(classes)),
         )
 
     def _is_ours(self, name: str, cell: CellNames) -> bool:
@@ -240,21 +306,33 @@ class NameWatch:
     def _changed_in_place(self, snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str]) -> set[str]:
         digests: dict[int, Digested] = {}
         changed: set[str] = set()
-        attributes_set = {root for root, _ in snapshot.cell.attribute_stores}  # of a client only the type compares
         for name, before in snapshot.watched.items():
             if name in rebound or name not in namespace:
                 continue
             value = namespace[name]
             if id(value) not in digests:
                 digests[id(value)] = self._digester.digest(value)
-            if digests[id(value)].digest != before.digest or (before.outline and name in attributes_set):
+            if digests[id(value)].digest != before.digest:
                 changed.add(name)
-        if changed:
-            known = rebound | snapshot.watched.keys()
-            others = {name: namespace[name] for name in persons_names(self._shell) if name not in known}
-            ipythons = {id(self._shell), id(self._shell.user_ns)}
-            changed |= sharing([namespace[name] for name in changed], others, without=ipythons)
         return changed
+
+    def _sharing(self, changed: set[str], snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str]) -> Shared:
+        """Names that changed with others which they hold."""
+        if not changed:
+            return Shared()
+        values = {name: namespace[name] for name in changed}
+        known = rebound | snapshot.watched.keys()
+        others = {name: namespace[name] for name in persons_names(self._shell) if name not in known}
+        found = sharing(values.values(), others, without=self._ipythons())
+        return Shared(found.names, found.apart | self._torn(values))
+
+    def _torn(self, values: dict[str, Any]) -> frozenset[str]:
+        """Of changed names, those that would not share memory with the others any more."""
+        torn: set[str] = set()
+        for name in sorted(values) if len(values) > 1 else ():
+            others = {other: value for other, value in values.items() if other != name and other not in torn}
+            torn |= sharing([values[name]], others, without=self._ipythons()).apart
+        return frozenset(torn)
 
 
 _IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit", "open"})

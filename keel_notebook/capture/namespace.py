@@ -68,6 +68,11 @@ def kind(value: Any) -> str:
 _LIBRARIES = frozenset({"numpy", "pandas", "polars", "pyarrow", "torch"})
 
 
+def is_frame(value: Any) -> bool:
+    """Whether a value is a frame or series of pandas, by its class alone."""
+    return type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ in ("DataFrame", "Series")
+
+
 def is_data(value: Any) -> bool:
     """Whether a value is an array or frame of a known library, whose methods do what their names say."""
     if kind(value) not in _TABLES.values() or type(value).__module__.partition(".")[0] not in _LIBRARIES:

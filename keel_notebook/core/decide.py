@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from keel_notebook.core.dotted import is_module
 from keel_notebook.core.model import Digest, Entry, Input, Status
 
 
@@ -202,7 +203,7 @@ def _input_difference(
     if recorded is not None and current is not None:
         if same(recorded.digest, current.digest):
             return []
-        if not name.isidentifier():  # a local module that the cell imports goes under its file's name
+        if is_module(name):
             return [Difference(Part.FILE, name, detail="changed")]
         was, now = shown(recorded), shown(current)
         if detail := _unknown(recorded, current):

@@ -157,6 +157,11 @@ class Expressions:
         if value and where not in harmless.LITERAL_CALLS:
             self.found.texts.add(Text(value, where, frozenset(state.gone).union(given)))
 
+    def attribute(self, owner: ast.expr, name: str) -> None:
+        """The attribute ``name`` of ``owner`` is set or deleted at this point."""
+        if harmless.is_dotted(owner):
+            self.found.attribute_stores.add((harmless.dotted_name(owner), name))
+
     def reads_everything(self, reason: str) -> None:
         """Note that any name may be read here, and why."""
         self.found.everything = self.found.everything or reason
@@ -284,6 +289,10 @@ class Expressions:
             self._formats(str(func.value.value), state, node)
             return
         self._imports_by_name(node, call)
+        if call in harmless.SETTING_CALLS:
+            match node.args:
+                case [owner, ast.Constant(value=str(name)), *_]:
+                    self.attribute(owner, name)
         self._callee(func, call, state)
         outer, self.call = self.call, call
         looks = isinstance(func, ast.Name) and func.id in harmless.LOOKING_CALLS

@@ -87,8 +87,8 @@ class Flow(Expressions):
             case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if self._is_namespace(where):
                 self.store(name, state)
             case ast.Subscript() | ast.Attribute():
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                    self.found.attribute_stores.add((node.value.id, node.attr))
+                if isinstance(node, ast.Attribute):
+                    self.attribute(node.value, node.attr)
                 self.value(node, state)
                 if self.fragile:  # it may fail with the names before it stored and those after it not
                     self.block_id = self.shared.new_block()
@@ -142,6 +142,8 @@ class Flow(Expressions):
             case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if self._is_namespace(where):
                 self.delete(name, state)
             case _:
+                if isinstance(node, ast.Attribute):
+                    self.attribute(node.value, node.attr)
                 self.value(node, state)
 
     def _import(self, node: ast.Import | ast.ImportFrom, state: State) -> State:

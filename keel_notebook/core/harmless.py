@@ -91,6 +91,10 @@ VERBATIM_MAGICS = words(
 """Cell magics whose text never names a variable: ``$x`` in ``%%bash`` is the shell's."""
 
 
+SETTING_CALLS = frozenset({"setattr", "delattr", "object"})
+"""Calls that set or delete the attribute that their second argument names; ``object`` is that of ``mock.patch``."""
+
+
 def last_name(node: ast.AST) -> str:
     """``c`` of ``a.b.c``, ``a.b.c(…)`` and ``c``; else an empty string."""
     match node:
@@ -115,16 +119,17 @@ def dotted_name(node: ast.AST) -> str:
             return name
         case ast.Attribute(value=value, attr=name):
             before = dotted_name(value)
-            return f"{before}.{name}" if before and not _broken(value) else before
+            return f"{before}.{name}" if before and is_dotted(value) else before
         case ast.Subscript(value=value) | ast.Call(func=value):
             return dotted_name(value)
     return ""
 
 
-def _broken(node: ast.AST) -> bool:
+def is_dotted(node: ast.AST) -> bool:
+    """Whether an expression is nothing but ``a`` or ``a.b.c``."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    return not isinstance(node, ast.Name)
+    return isinstance(node, ast.Name)
 
 
 def surely_entered(node: ast.expr) -> bool:

@@ -154,8 +154,6 @@ class Digested:
     reason: str = ""
     reaches: frozenset[str] = frozenset()
     """Global names of the notebook that functions and classes inside the value read: inputs as well."""
-    outline: bool = False
-    """The value has no digest: this is one of what can be compared of it, and counts only with its provenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +277,18 @@ class Changed(Protocol):
     @property
     def ambiguous(self) -> tuple[str, ...]:
         """Names that a branch or loop may have bound to the object that they had, or not at all: inputs."""
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Names that changed with a written one, whose memory no record can make them share again."""
+
+    @property
+    def patched(self) -> tuple[str, ...]:
+        """Classes whose change is told by dotted names (``Cfg.lr``) in ``written`` and ``deleted``."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What changed and cannot be named or put back: the step executes every time."""
 
 
 class Watch(Protocol):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keel_notebook.core.done import DECISION, REPLAYED
+from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.lifecycle import RECORDS
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
@@ -55,7 +56,7 @@ def holdings(entries: Sequence[Entry]) -> Holdings:
         if record is not None:
             _bind(record, held, plain, touched)
             if record.payload is not None:
-                recorded |= dict.fromkeys((item.name for item in record.writes), record)
+                recorded |= dict.fromkeys(_held(record), record)
         elif entry.kind is Kind.PLAIN and entry.status is Status.OK:
             _plain(entry, held, plain, touched)
     order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
@@ -70,6 +71,11 @@ def _record(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
     return None
 
 
+def _held(record: Entry) -> set[str]:
+    """The names whose values a record holds: of a class that was changed, its attributes."""
+    return {item.name for item in record.writes} - set(record.ambient.get(PATCHED, ()))
+
+
 def _bind(record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry]) -> None:
     wrote, lost = {item.name for item in record.writes}, {item.name for item in record.not_stored}
     for name in wrote | lost | set(record.deleted):
@@ -78,7 +84,7 @@ def _bind(record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touche
     if record.payload is None:  # a resource (--always): what it makes is never stored
         lost |= wrote
         wrote = set()
-    held |= dict.fromkeys(wrote, record)
+    held |= dict.fromkeys(wrote & _held(record), record)
     touched |= dict.fromkeys(lost, record)
 
 

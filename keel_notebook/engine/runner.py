@@ -7,11 +7,12 @@ The write order is the product's promise and is visible here: ``running`` is wri
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from keel_notebook.core.done import StepDone, decision_entry
+from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
 from keel_notebook.core.model import (
     Effect,
     Entry,
@@ -19,6 +20,7 @@ from keel_notebook.core.model import (
     FlowId,
     Input,
     Kind,
+    NotStored,
     Problem,
     Status,
     Write,
@@ -26,6 +28,7 @@ from keel_notebook.core.model import (
 )
 from keel_notebook.core.ports import (
     Ambient,
+    Changed,
     Clock,
     Codec,
     Journal,
@@ -37,12 +40,11 @@ from keel_notebook.core.ports import (
     World,
     WorldSeen,
 )
-from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow
 from keel_notebook.engine.callparts import Held
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
-_CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
+APART = "it lies on memory that other values have as well, which a record cannot bring back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,6 @@ class Parts:
     unpack_messages: Callable[[bytes], tuple[Message, ...]]
     files_seen: Callable[[WorldSeen, Sequence[str]], tuple[FileSeen, ...]]
     """From what the world saw, and the declared products, to the files that count."""
-    lane: Callable[[], str]
-    """The lane that is written; empty for the first one."""
     kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
     """Inputs for names that a conditional store may or may not have bound again."""
 
@@ -117,7 +117,6 @@ class Runner:
             step=step.name,
             kind=Kind.STEP,
             status=Status.RUNNING,
-            lane=self._parts.lane(),
             attempt=attempt,
             effect=step.effect,
             idempotency_key=step.idempotency_key,
@@ -177,7 +176,7 @@ class Runner:
     def _with_leftovers(self, entry: Entry, attempt: Attempt, outcome: Outcome) -> Entry:
         """What an attempt that did not end well left behind: digests only, so that it is never taken for input."""
         changed = self._parts.watch.after(attempt.snapshot)
-        there = [name for name in changed.written if name in self._parts.namespace]
+        there = [name for name in (*changed.written, *changed.patched) if name in self._parts.namespace]
         left = tuple(Write(item.name, item.digest, item.type, 0) for item in self._parts.kept_inputs(there))
         error = outcome.error
         code = error.code if isinstance(error, KeelError) else ""
@@ -192,35 +191,45 @@ class Runner:
             "in_place": sorted(changed.in_place),
             "threads_left": seen.threads_left,
         }
+        if changed.patched:
+            own[PATCHED] = list(changed.patched)
         ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own
         written = changed.written
         if step.outputs:
             written = tuple(name for name in step.outputs if name in parts.namespace)
         entry = replace(
             entry,
-            inputs=entry.inputs + parts.kept_inputs(changed.ambiguous),
+            inputs=self._inputs(entry, changed),
             files=entry.files + parts.files_seen(seen, step.makes),
             ambient=ambient,
             deleted=changed.deleted,
         )
         if step.always or not attempt.recorded:  # a resource is rebuilt in every run: nothing of it is stored
             return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
-        names = {name: parts.namespace[name] for name in written}
+        names = {name: value_at(parts.namespace, name) for name in written}
         packed = parts.codec.pack(names, result=outcome.result, known={})
-        if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
-            ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
-        changed_ones = {item.name for item in packed.not_stored if item.name in changed.in_place}
-        if changed_ones:
-            ambient[LEFT] = {item.name: item.digest for item in parts.kept_inputs(sorted(changed_ones))}
-        lost = tuple(
-            replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item
-            for item in packed.not_stored
+        apart = (NotStored(item.name, item.type, APART) for item in parts.kept_inputs(changed.apart))
+        patched = (Write(item.name, item.digest, item.type, 0) for item in parts.kept_inputs(changed.patched))
+        return replace(
+            entry,
+            payload=packed.payload,
+            writes=(*packed.writes, *patched),
+            not_stored=(*packed.not_stored, *apart),
+            inputs=entry.inputs + _lost_attributes(packed.not_stored),
         )
-        return replace(entry, ambient=ambient, payload=packed.payload, writes=packed.writes, not_stored=lost)
+
+    def _inputs(self, entry: Entry, changed: Changed) -> tuple[Input, ...]:
+        """The inputs of a record, those included that only its end could tell."""
+        kept = tuple(item for item in entry.inputs if item.name not in changed.unknown)
+        unknown = tuple(Input(name, None, type="changed in place") for name in changed.unknown)
+        return kept + self._parts.kept_inputs(changed.ambiguous) + unknown
 
     def _put_for_all(self, name: str, value: Any) -> None:
         """Bind the name, and every other name of the object that it stood for: they were one and stay one."""
         namespace = self._parts.namespace
+        if "." in name:
+            put_at(namespace, name, value)
+            return
         if name in namespace:
             old = namespace[name]
             for other in [other for other, thing in namespace.items() if thing is old]:
@@ -269,7 +278,6 @@ class Runner:
             entry=ours.entry,
             run=ours.run,
             seq=ours.seq,
-            lane=ours.lane,
             kind=Kind.ACCEPT,
             code=step.code,
             source=step.source,
@@ -320,8 +328,20 @@ class Runner:
         Raises as ``prepare`` does, before anything is bound.
         """
         prepared = self.prepare(replace(entry, outputs=None))
-        self._parts.namespace.update({name: prepared.values.names[name] for name in sorted(names)})
-        return self._parts.ambient.apply(entry.ambient)
+        values = {name: prepared.values.names[name] for name in sorted(names)}
+        self._parts.namespace.update({name: value for name, value in values.items() if "." not in name})
+        return [*self._put_attributes(values), *self._parts.ambient.apply(entry.ambient)]
+
+    def _put_attributes(self, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> list[str]:
+        """Set what goes by a dotted name; what could not be set, in words."""
+        lost = []
+        for name, value in values.items():
+            if "." in name and name not in keep:
+                try:
+                    put_at(self._parts.namespace, name, value)
+                except (KeyError, AttributeError, TypeError) as problem:
+                    lost.append(f"{name}: {type(problem).__name__}")
+        return lost
 
     def _resolve(self, known: Known) -> Any:
         return self._parts.namespace[known.name]
@@ -340,17 +360,21 @@ class Runner:
                 continue
             if name in in_place:
                 self._put_for_all(name, value)
-            else:
+            elif "." not in name:
                 parts.namespace[name] = value
-        changed = prepared.entry.ambient.get(LEFT, {})  # the object that is there now is all that anybody has
-        lost_names = (item.name for item in prepared.entry.not_stored if item.name not in changed)
+        lost_names = (item.name for item in prepared.entry.not_stored)
         for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
-            parts.namespace.pop(name, None)
-        lost = parts.ambient.apply(prepared.entry.ambient)
+            remove_at(parts.namespace, name)
+        lost = [*self._put_attributes(prepared.values.names, keep), *parts.ambient.apply(prepared.entry.ambient)]
         parts.tap.replay(prepared.messages)
         if prepared.values.has_result:
             show(prepared.values.result)
         return lost
+
+
+def _lost_attributes(lost: Sequence[NotStored]) -> tuple[Input, ...]:
+    """Attributes that a record cannot hold: no later cell names them, so the step itself executes every time."""
+    return tuple(Input(item.name, None, type=item.type) for item in lost if "." in item.name)
 
 
 def seen_words(seen: WorldSeen) -> set[str]:

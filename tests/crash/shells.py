@@ -40,8 +40,6 @@ class Run:
     acknowledged: list[dict[str, str]]
     signal: int
     code: int
-    error: str = ""
-    """Of the cell at which it stopped."""
 
     @property
     def printed(self) -> list[str]:
@@ -59,7 +57,6 @@ class Zygote:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,
         )
 
     def start(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> tuple[int, Path]:
@@ -76,10 +73,7 @@ class Zygote:
         status = int(self._process.stdout.readline())
         lines = [json.loads(line) for line in acks.read_text().splitlines()]
         acks.unlink()
-        error = lines.pop()["error"] if lines and "error" in lines[-1] else ""
-        return Run(
-            lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, os.waitstatus_to_exitcode(status), error
-        )
+        return Run(lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, os.waitstatus_to_exitcode(status))
 
     def run(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> Run:
         """Fork a shell and wait for its end."""
@@ -87,13 +81,9 @@ class Zygote:
         return self.wait(acks)
 
     def close(self) -> None:
-        """End the warm process, with the shell that it may still be waiting for."""
+        """End the warm process."""
         self._process.stdin.close()
-        try:
-            self._process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        self._process.wait()
         self._process.stdout.close()
 
 
@@ -146,12 +136,11 @@ def _shell(order: Order) -> None:
         with capture_output() as shown:
             result = shell.run_cell(source, store_history=True)
         if not result.success:
-            error = repr(result.error_in_exec or result.error_before_exec)
-            os.write(2, f"{source}: {error}\n".encode())
-            os.write(acks, (json.dumps({"error": error}) + "\n").encode())
+            os.write(2, f"{source}: {result.error_in_exec or result.error_before_exec!r}\n".encode())
             os._exit(3)
         os.write(acks, (json.dumps({"out": shown.stdout, "err": shown.stderr}) + "\n").encode())
-    shell._keel_session.close()
+    if (session := getattr(shell, "_keel_session", None)) is not None:
+        session.close()
     os._exit(0)
 
 

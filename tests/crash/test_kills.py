@@ -14,7 +14,7 @@ import pytest
 
 from tests.crash.shells import Zygote
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.crash
 
 HIT = """
 import os
