@@ -3,6 +3,7 @@ BIN    := .venv/bin
 # One stamp per state of the two files that say what .venv holds: while they stay as they are, setup costs nothing.
 READY  := .venv/ready-$(shell cat pyproject.toml scripts/setup | cksum | tr -d ' \t')
 PYTEST := $(BIN)/python -m pytest
+PARALLEL := $(PYTEST) -n 2 --dist loadfile --max-worker-restart 0
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
@@ -33,8 +34,10 @@ lint: $(READY) | build  ## style, types, directions of import
 test: lint webtest  ## every test; ARGS='-k name' narrows it
 	@# What measures time runs first, with nothing beside it; pytest's 5 says that ARGS left nothing of it.
 	@$(PYTEST) -q -m alone $(ARGS) || [ $$? -eq 5 ]
-	@# By file: the tests of a file share its kernels.
-	@$(PYTEST) -n 2 --dist loadfile -m 'not alone and not browser' $(ARGS)
+	@# By file: the tests of a file share its kernels. A worker that dies is a failure, never a second try.
+	@$(PARALLEL) -m 'not alone and not browser and not crash' $(ARGS) || [ $$? -eq 5 ]
+	@# What kills processes by the hundred runs by itself: nothing else is slowed down by it, or takes the blame.
+	@$(PARALLEL) -m 'crash and not alone' $(ARGS) || [ $$? -eq 5 ]
 
 # ---- the front end
 

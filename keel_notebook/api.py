@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from keel_notebook.core.effects import OnAmbiguous
 from keel_notebook.core.model import Effect
 from keel_notebook.core.options import duration_s
-from keel_notebook.engine import invoke, loops, parallel, scope, values, waits
+from keel_notebook.engine import invoke, loops, parallel, scope, undoing, values, waits
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
@@ -52,6 +52,7 @@ __all__ = [
     "random",
     "sleep",
     "time",
+    "undo",
     "uuid4",
 ]
 
@@ -278,6 +279,17 @@ def promise(name: str, /) -> Promise:
     if calls is None:
         raise SettingsError(where="keel.promise", detail="a promise needs a journal: %load_ext keel_notebook first")
     return waits.promise(calls, name)
+
+
+def undo(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+    """Register how to take back what this step does: ``fn(*args, **kwargs)``, when `%keel undo` asks for it (O26).
+
+    Journaled: after a restart and a replay it is registered as before. Undos run last registered first, each once.
+    """
+    calls = _calls(needed=True)
+    if calls is None:
+        raise SettingsError(where="keel.undo", detail="it needs a journal: %load_ext keel_notebook first")
+    undoing.register(calls, fn, args, kwargs)
 
 
 def idempotency_key() -> str:

@@ -72,9 +72,9 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     )
 
 
-def step_scope(step: str, identity: str, idempotency_key: str) -> StepScope:
+def step_scope(step: str, identity: str, idempotency_key: str, attempt: str) -> StepScope:
     """The scope of a step's body. Set it with ``scope.enter`` right before the body runs."""
-    return StepScope(step, identity, idempotency_key=idempotency_key)
+    return StepScope(step, identity, idempotency_key=idempotency_key, attempt=attempt)
 
 
 def plain_scope(  # noqa: PLR0913 - what is known of the cell, by name

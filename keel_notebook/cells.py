@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.core import decide as d
-from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.cellcode import ParsedCell, parse_cell
 from keel_notebook.core.fingerprint import code_digest
-from keel_notebook.core.model import Digest, Entry, Status
+from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Status, Write, entry_id
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.reads import CellNames, analyse
+from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.engine.attempt import Outcome
 
 
@@ -24,13 +26,14 @@ class Analysis:
     code: Digest | None
     reads: frozenset[str]
     names: CellNames
+    parsed: ParsedCell
 
 
 @functools.lru_cache(maxsize=512)
 def _analysis(transformed: str, transform: Any) -> Analysis:
     parsed = parse_cell(transformed, transform=transform)
     names = analyse(parsed)
-    return Analysis(code_digest(parsed), names.reads, names)
+    return Analysis(code_digest(parsed), names.reads, names, parsed)
 
 
 def analysis_of(transformed: str, transform: Any) -> Analysis:
@@ -76,3 +79,60 @@ def policy(mode: str, options: StepOptions) -> d.Policy:
     """How a step's differences are answered."""
     response = d.Response(options.on_divergence) if options.on_divergence else d.Response.WARN
     return d.Policy(d.Mode(mode), response, options.max_attempts)
+
+
+_UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
+
+
+def what_is_left(
+    names: CellNames, inputs: Mapping[str, Input], namespace: Mapping[str, Any]
+) -> tuple[dict[str, Input], list[str]]:
+    """The inputs of a cell that ran before anybody looked, and the names that it left.
+
+    What it read counts as it is now. What it bound, or a call in it may have changed in place, has an unknown past.
+    """
+    bound = names.stores | names.maybe_stores
+    changed = {name for name in names.mutation_suspects if not isinstance(namespace.get(name), _UNCHANGED_BY_USE)}
+    lost = bound | changed
+    known = {name: replace(item, digest=None) if name in lost else item for name, item in inputs.items()}
+    return known, sorted(name for name in bound if name in namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCell:
+    """What is kept of a plain cell that ran."""
+
+    said: Analysis
+    source: str
+    count: int
+    """Its execution count; 0 where there is none."""
+    cell_id: str
+    status: Status
+    at: float
+    """Wall time of its end, seconds."""
+    changed: Sequence[str]
+    """Names that steps made and that it changed in place."""
+
+
+def plain_entry(cell: PlainCell, *, flow: FlowId, run: int, seq: int) -> Entry:
+    """The entry of a plain cell: its text, what it may have read and bound. No values."""
+    names = cell.said.names
+    return Entry(
+        entry=entry_id(run, seq),
+        flow=flow,
+        run=run,
+        seq=seq,
+        step="",
+        kind=Kind.PLAIN,
+        status=cell.status,
+        occurrence=cell.count,
+        key=cell.cell_id,
+        code=cell.said.code,
+        source=cell.source,
+        inputs=tuple(Input(name, None) for name in sorted(names.reads)),
+        writes=tuple(Write(name, None, "", 0) for name in sorted(names.stores | names.maybe_stores)),
+        deleted=tuple(sorted(names.deletes)),
+        ambient={SUSPECTS: list(cell.changed)} if cell.changed else {},
+        started_at=cell.at,
+        ended_at=cell.at,
+    )

@@ -104,6 +104,12 @@ class AmbiguousError(KeelError):
     code = "E060"
 
 
+class UndoFailedError(KeelError):
+    """An undo failed, or steps are still being undone and nothing else is executed (E062)."""
+
+    code = "E062"
+
+
 class PromiseRefusedError(KeelError):
     """The token of a promise is not the one that was shown (E070)."""
 

@@ -11,19 +11,30 @@ import ast
 from collections.abc import Sequence
 from contextvars import Token
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.capture.trying import tried
-from keel_notebook.cells import Analysis, analysis_of, is_closed_file, only_about_keel, outcome, policy, shortcomings
+from keel_notebook.cells import (
+    Analysis,
+    PlainCell,
+    analysis_of,
+    is_closed_file,
+    only_about_keel,
+    outcome,
+    plain_entry,
+    policy,
+    shortcomings,
+    what_is_left,
+)
 from keel_notebook.core import decide as d
 from keel_notebook.core.ids import default_flow, text_digest
-from keel_notebook.core.model import Digest, Effect, Entry, Input, Kind, NotStored, Status, Write, entry_id
-from keel_notebook.core.options import StepOptions, parse_options, refuse_later
+from keel_notebook.core.model import Digest, Effect, Entry, Input, NotStored, Status
+from keel_notebook.core.options import StepOptions, parse_options, refuse_contradictions
 from keel_notebook.core.parameters import choose_record
-from keel_notebook.core.restore import SUSPECTS
+from keel_notebook.core.sources import body
+from keel_notebook.core.undo import PREFIX
 from keel_notebook.engine import scope
 from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.calls import Calls
@@ -32,17 +43,16 @@ from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
 from keel_notebook.engine.tries import tries_of
+from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import (
-    CannotStoreError,
     DuplicateStepError,
     InternalError,
     KeelError,
     NotYetError,
     SettingsError,
+    UndoFailedError,
 )
 from keel_notebook.wiring import Attached, Kernel, attach
-
-_UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
 class Leader:
@@ -62,6 +72,7 @@ class Leader:
         self._calls: Calls | None = None
         self._scope: Token[StepScope | None] | None = None
         self._plain_scope: StepScope | None = None
+        self.undos = Undos(kernel.ledger)
 
     def close(self) -> None:
         """End the run in the journal. Safe to call twice."""
@@ -86,28 +97,39 @@ class Leader:
         """The module to run for a step. Raises KeelError where the step is refused."""
         assert cell.marker is not None
         options = parse_options(cell.marker.line)
-        refuse_later(options)
+        refuse_contradictions(options)
         if self._settings.mode == d.Mode.VERIFY:
             raise NotYetError(what="KEEL_MODE=verify", topic="headless runs")
         self.refuse_without(cell)
         analysis = self._analysis(cell)
+        if options.name.startswith(PREFIX):
+            raise SettingsError(where=options.name, detail=f"names that begin with {PREFIX} are those of undos")
         name = options.name or cell.cell_id or self.ledger.unnamed(analysis.code or "?")
         if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.in_file):
             raise DuplicateStepError(step=name)
         self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
         self._tell_degraded()
-        self._live = self._answer(cell, self._look, policy(self._settings.mode, options))
+        self._live = self._answer_or_undo(cell, self._look, policy(self._settings.mode, options))
         if isinstance(self._live, Swap):
             return call(self._put_back)
         if isinstance(self._live, Assumed):
             return call(self._take_as_done)
         key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
-        here = step_scope(name, key.identity, key.idempotency_key)
+        here = step_scope(name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
         self._scope = scope.enter(here)
         if options.retries or options.timeout_s is not None:
             say = self._kernel.say
             return tried(tree, tries_of(self._look, self._live.attempt, here, stepper=self.attached.stepper, say=say))
         return tree
+
+    def _answer_or_undo(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
+        if not self.undos.going(look.records):
+            return self._answer(cell, look, policy)
+        try:  # O28: what is recorded comes back, so that it can be undone; nothing else happens
+            return self._answer(cell, look, replace(policy, mode=d.Mode.REPLAY))
+        except KeelError:
+            detail = "steps are being undone: `%keel undo` goes on; until then nothing is executed"
+            raise UndoFailedError(step=look.step.name, error=detail) from None
 
     def _answer(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
         attached = self.attached
@@ -147,16 +169,17 @@ class Leader:
         """What carries out durable calls, on the flow that this notebook turns out to be."""
         if self._root is None:  # every durable call asks here
             self._settle(self._analysis(cell).code)
-        return self._calls_of_flow()
+        return self.calls_of_flow()
 
-    def _calls_of_flow(self) -> Calls:
+    def calls_of_flow(self) -> Calls:
+        """The same as the flow is known now, without a cell that says which one it is."""
         if self._calls is None or self._calls.parts.flow != self.attached.flow.id:
             self._calls = self.attached.calls_on(self.attached.flow)
         return self._calls
 
     def take_over(self) -> None:
         """Take the flow's lease from a holder that is stopped or gone (`%keel flow --take`). Raises LeaseError."""
-        guard = self._calls_of_flow().parts.guard
+        guard = self.calls_of_flow().parts.guard
         if guard is None:
             raise SettingsError(where="%keel flow --take", detail="this notebook has no flow of its own: name it first")
         guard.take_over()
@@ -182,12 +205,21 @@ class Leader:
         root = self._settle(step.parsed.code)
         return self.attached.stepper.look(self.attached.flow.id, step, root=root)
 
+    def inputs_of(self, source: str) -> tuple[Input, ...]:
+        """What a step with this text would read if it ran now. Nothing is executed."""
+        transform = self._kernel.shell.transform_cell
+        try:
+            parsed = analysis_of(transform(body(source)), transform)
+        except SyntaxError:
+            return ()  # it cannot run either
+        return tuple(self.attached.stepper.inputs(parsed.reads, parsed).values())
+
     def _settle(self, code: Digest | None) -> str:
         if self._root is None:
             self._root = self._first_step(code)
             early, self._early = self._early, []
             for cell, status, at in early:
-                self.plain(cell, status, at)
+                self.plain(cell, status, at, early=True)
         return self._root
 
     def _first_step(self, code: Digest | None) -> str:
@@ -202,15 +234,17 @@ class Leader:
     def refuse_without(self, cell: RunningCell) -> None:
         """Refuse a cell that reads what a replayed record could not hold, before it runs. Raises CannotStoreError.
 
-        The step that makes the value executes next time, in this kernel and in the next.
+        A step whose object is there but lacks a change is asked later: it may replay.
         """
-        missing, names = self.ledger.missing, self._analysis(cell).names
-        wanted = sorted(n for n in names.reads & missing.keys() if n not in self._kernel.shell.user_ns)
-        if wanted:
-            self.ledger.wanted.update(wanted)
+        names, space, left = self._analysis(cell).names, self._kernel.shell.user_ns, self.ledger.left
+        lost = {n for n in names.reads if n not in space}
+        if left and cell.marker is None:
+            lost |= self.attached.reach(names.reads, names) & left.keys()
+        try:
+            self.attached.stepper.refuse_without(lost)
+        except KeelError:
             self.plain(cell, Status.FAILED, self._kernel.clock.now())
-            step, lost = missing[wanted[0]]
-            raise CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason)
+            raise
 
     def _tell_degraded(self) -> None:
         problem = self.attached.journal.problem
@@ -248,7 +282,7 @@ class Leader:
             elif isinstance(live, Swap):
                 if not live.keep:  # else the values hold this step's change already
                     self.ledger.ran(replace(live.prepared.entry, step=live.step.name))
-                self.ledger.lacks(live.prepared.entry)
+                self.ledger.lacks(live.prepared.entry, keep=live.keep)
             elif look is None and recording and not (result is not None and result.error_before_exec is not None):
                 self.plain(cell, Status(finished(result)), self._kernel.clock.now())
         finally:
@@ -285,8 +319,11 @@ class Leader:
         self._kernel.say(f"{body.attempt.step.name}: {why}")
         self.attached.stepper.unrecorded(body, why)
 
-    def plain(self, cell: RunningCell, status: Status, at: float) -> None:
-        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time."""
+    def plain(self, cell: RunningCell, status: Status, at: float, *, early: bool = False) -> None:
+        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time.
+
+        ``early``: it ended some cells ago, so that its names may hold something else by now.
+        """
         if only_about_keel(cell.raw):
             return
         if status is Status.OK and choose_record(cell.raw):
@@ -300,27 +337,14 @@ class Leader:
         names = analysis.names
         bound = names.stores | names.maybe_stores
         self.ledger.bound(bound | names.deletes, f"cell {cell.execution_count}")
-        journal = self.attached.journal
-        seq = journal.next_seq()
-        entry = Entry(
-            entry=entry_id(journal.run, seq),
-            flow=self.attached.flow.id,
-            run=journal.run,
-            seq=seq,
-            step="",
-            kind=Kind.PLAIN,
-            status=status,
-            occurrence=cell.execution_count or 0,
-            key=cell.cell_id,
-            code=analysis.code,
-            source=self.attached.kept_source(cell.raw),
-            inputs=tuple(Input(name, None) for name in sorted(names.reads)),
-            writes=tuple(Write(name, None, "", 0) for name in sorted(bound)),
-            deleted=tuple(sorted(names.deletes)),
-            ambient={SUSPECTS: changed} if (changed := self._changed(names.mutation_suspects - bound)) else {},
-            started_at=at,
-            ended_at=at,
-        )
+        self.ledger.origins.ran(analysis.parsed, ended_well=status is Status.OK)
+        if not early:
+            space = self._kernel.shell.user_ns
+            self.ledger.ids.update({name: id(space[name]) for name in bound if name in space})
+        journal, changed = self.attached.journal, self._changed(names.mutation_suspects - bound)
+        source = self.attached.kept_source(cell.raw)
+        said = PlainCell(analysis, source, cell.execution_count or 0, cell.cell_id, status, at, changed)
+        entry = plain_entry(said, flow=self.attached.flow.id, run=journal.run, seq=journal.next_seq())
         try:
             journal.append(entry)
         except KeelError:
@@ -354,12 +378,7 @@ class Leader:
             raise SettingsError(where="%keel adopt", detail="no cell ran before this one")
         cell, analysis = self.last, self._analysis(self.last)
         look = self._look_at(StepCell(StepOptions(name=name), name, self.attached.kept_source(cell.raw), analysis))
-        names, namespace = analysis.names, self._kernel.shell.user_ns
-        bound = names.stores | names.maybe_stores
-        # What a call may have changed in place has an unknown past; functions and modules are not changed by use.
-        lost = bound | {n for n in names.mutation_suspects if not isinstance(namespace.get(n), _UNCHANGED_BY_USE)}
-        inputs = {n: replace(i, digest=None) if n in lost else i for n, i in look.step.inputs.items()}
-        made = sorted(n for n in bound if n in namespace)
+        inputs, made = what_is_left(analysis.names, look.step.inputs, self._kernel.shell.user_ns)
         if not made:
             raise SettingsError(where="%keel adopt", detail="the last cell bound no name that could be recorded")
         entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)

@@ -160,6 +160,22 @@ class Session:
         """Take the flow's lease over from a holder that is stopped or on another host (`%keel flow --take`)."""
         self.leader().take_over()
 
+    def undo_cell(self, name: str, source: str) -> None:
+        """Register the text of a cell as the undo of a step (`%%keel_undo NAME`)."""
+        leader = self.leader()
+        leader.undos.cell(leader.calls_of_flow(), name, source, leader.attached.kept_source(source))
+
+    def undo(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Undo the named steps, or all that were done here, last done first; the undos that ran (`%keel undo`)."""
+        leader = self.leader()
+
+        def run_cell(source: str) -> BaseException | None:
+            result = self.shell.run_cell(source)
+            found: BaseException | None = result.error_before_exec or result.error_in_exec
+            return found
+
+        return leader.undos.undo(leader.calls_of_flow(), names, run_cell)
+
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
         self.leader().retire(name, key)

@@ -27,7 +27,9 @@ from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
 from keel_notebook.engine.calls import Calls
+from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.provenance import OriginSenses, Provenance
 from keel_notebook.engine.runner import Parts, Runner
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
@@ -36,6 +38,7 @@ from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, known_flows, note_first_step
 from keel_notebook.payload.codec import GraphCodec
 from keel_notebook.payload.digest import StructuralDigester
+from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 
@@ -56,6 +59,10 @@ class Attached:
     """Other flows that are known by their notebook's path only, where this one is too."""
     in_file: Callable[[str], int]
     """How many cells of the notebook's file carry a step's name."""
+    source_of: Callable[[str], str | None]
+    """The cell of a step in the notebook's file, credentials taken out; None where nobody tells."""
+    reach: Callable[[frozenset[str], CellNames], frozenset[str]]
+    """The names, and those that functions and classes among them read; values are not looked into."""
     holds: Callable[[str, Digest | None], bool]
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
 
@@ -124,12 +131,16 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     journal = SharedJournal(open_journal(folder, clock=clock, seal=seal, notebook=str(notebook or ""), cwd=str(cwd)))
     flow = find_flow(folder, notebook=notebook, name=settings.flow, key=settings.flow_key)
     digester = StructuralDigester(salt=journal.salt, definitions=definitions)
-    watch = NameWatch(shell, digester, definitions)
+    compared = OrOutline(digester)
+    watch = NameWatch(shell, compared, definitions)
     files = Files(root=cwd, salt=journal.salt)
     namespace: dict[str, Any] = shell.user_ns
 
+    origins_watch = NameWatch(shell, compared, definitions)  # apart from the one that watches the running cell
+    provenance = Provenance(kernel.ledger, origin_senses(namespace, digester, definitions, files, origins_watch))
+
     def reached(names: Iterable[str], parsed: Any) -> Mapping[str, Digested]:
-        return watch.reached(names, parsed.names)
+        return provenance.vouched(watch.reached(names, parsed.names))
 
     def value(name: str) -> Any:
         try:
@@ -144,16 +155,24 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         if name not in namespace:
             return Input(name, ABSENT, preview="absent")
         value = namespace[name]
-        return Input(name, digester.digest(value).digest, preview=preview(name, value), type=kind_of(value))
+        found = provenance.one(name, compared.digest(value))
+        return Input(name, found.digest, found.weak, preview=preview(name, value), type=kind_of(value))
 
     def files_seen(seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
         return files.inputs(seen.files) + tuple(files.seen(path, "makes") for path in makes)
 
+    lanes = LaneKeeper(journal, clock, kernel.say)
     cells = NotebookFile(notebook, shell.transform_cell)
 
     def holds(name: str, digest: Digest | None) -> bool:
         there = name in namespace and is_small_data(namespace[name])
         return there and same(digest, digester.digest(namespace[name]).digest)
+
+    def reach(names: frozenset[str], cell: CellNames) -> frozenset[str]:
+        own = origins_watch.reached(
+            names, cell, lambda value: digester.digest(value) if isinstance(value, _NO_DATA) else Digested(None)
+        )
+        return frozenset(own)
 
     codec = GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace)
     runner = Runner(
@@ -169,6 +188,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             pack_messages=pack_messages,
             unpack_messages=unpack_messages,
             files_seen=files_seen,
+            lane=lambda: lanes.current,
             kept_inputs=kept_inputs,
         )
     )
@@ -185,7 +205,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         now=clock.now,
         monotonic=clock.monotonic,
     )
-    stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, records=journal.records)
+    stepper = Stepper(runner=runner, ledger=kernel.ledger, senses=senses, lanes=lanes, records=journal.records)
 
     def calls_on(found: FlowSeen) -> Calls:
         return calls_of(
@@ -208,7 +228,30 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             return ()
         return [other.id for other in known_flows(folder) if not other.name and other.id != flow.id]
 
-    return Attached(folder, flow, notebook, journal, runner, stepper, calls_on, copies, cells.named, holds)
+    return Attached(
+        folder, flow, notebook, journal, runner, stepper, calls_on, copies, cells.named, cells.source_of, reach, holds
+    )
+
+
+def origin_senses(
+    namespace: dict[str, Any],
+    digester: StructuralDigester,
+    definitions: NotebookDefinitions,
+    files: Files,
+    watch: NameWatch,
+) -> OriginSenses:
+    """What is asked about the notebook to tell where a value comes from."""
+
+    def stored_by_functions() -> frozenset[str]:
+        return frozenset().union(*map(definitions.stores, list(namespace.values())))
+
+    def file_named(name: str) -> Digest | None:
+        return files.now(name) if files.made_from(name) else None
+
+    def setting(name: str) -> Digest | None:
+        return digester.digest(os.environ[name]).digest if name in os.environ else None
+
+    return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting)
 
 
 def kind_of(value: Any) -> str:
@@ -232,13 +275,18 @@ class NotebookFile:
         except (OSError, ValueError, AttributeError, TypeError):
             return ()  # not there, or no notebook: then only what was recorded counts
 
-    def read_below(self, step: str) -> frozenset[str]:
-        """Names that the cells below a step read."""
-        return read_below([(cell.step, names_of(cell.source, self._transform)) for cell in self._cells()], step)
+    def read_below(self, step: str, plain: bool = False) -> frozenset[str]:
+        """Names that the cells below a step read, or the plain ones among them."""
+        cells = [(cell.step, names_of(cell.source, self._transform)) for cell in self._cells()]
+        return read_below(cells, step, plain=plain)
 
     def named(self, step: str) -> int:
         """How many cells carry the name of a step."""
         return sum(cell.step == step for cell in self._cells())
+
+    def source_of(self, step: str) -> str | None:
+        """The cell of a step, without what looks like a credential (C103)."""
+        return next((redacted(cell.source) for cell in self._cells() if cell.step == step), None)
 
 
 def names_of(source: str, transform: Callable[[str], str]) -> CellNames:

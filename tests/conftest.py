@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.crash.shells import Zygote
+from tests.support.forks import Book
 from tests.support.notebook import Notebook
 
 
@@ -18,3 +20,17 @@ def notebook(tmp_path):
     yield make
     for book in made:
         book.close()
+
+
+@pytest.fixture(scope="session")
+def warm_process():
+    """A process that forks shells."""
+    process = Zygote()
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def book(tmp_path, warm_process):
+    """Makes notebooks whose runs are shells of their own, each in a process of its own, without a kernel."""
+    return lambda cells: Book(warm_process, tmp_path, cells)

@@ -40,6 +40,18 @@ class Files:
         """What a kept path holds now: a digest, ``absent``, or None where it cannot be told."""
         return self.seen(path, READ).digest
 
+    def made_from(self, name: str) -> bool:
+        """Whether a text names a file that a value may have been made from: no database, and no log, which grow."""
+        full = os.path.join(self._root, name)
+        try:
+            if not name.isprintable() or name.endswith(".log") or not os.path.isfile(full):
+                return False
+            with open(full, "rb", buffering=0) as file:
+                head = file.read(16)
+        except OSError:
+            return False
+        return not head.startswith(b"SQLite format 3") and head[8:12] != b"DUCK"
+
     def seen(self, path: str, role: str) -> FileSeen:
         """A file with its stamp and digest."""
         kept = self.shown(path)

@@ -306,13 +306,14 @@ class NameWatch:
     def _changed_in_place(self, snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str]) -> set[str]:
         digests: dict[int, Digested] = {}
         changed: set[str] = set()
+        attributes_set = {root for root, _ in snapshot.cell.attribute_stores}  # of a client only the type compares
         for name, before in snapshot.watched.items():
             if name in rebound or name not in namespace:
                 continue
             value = namespace[name]
             if id(value) not in digests:
                 digests[id(value)] = self._digester.digest(value)
-            if digests[id(value)].digest != before.digest:
+            if digests[id(value)].digest != before.digest or (before.outline and name in attributes_set):
                 changed.add(name)
         return changed
 

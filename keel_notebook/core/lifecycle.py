@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keel_notebook.core.decide import Recorded
+from keel_notebook.core.decide import Recorded, same
+from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.model import Digest, Entry, EntryId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
@@ -98,6 +99,7 @@ def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
 
 def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprint) -> tuple[int, int, int]:
     tries = deaths = memory = 0
+    progressed: set[int] | None = None
     for entry in newest_first:
         if entry.kind is Kind.RETIRE and entry.key in {REVIVE, FORGET, NEW_KEY}:
             break
@@ -113,7 +115,17 @@ def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprin
         if seen is not None and seen.end == RunEnd.DIED:
             deaths += 1
             memory = memory or seen.rss_last
+            if progressed is None:
+                progressed = _progressed(records, entry.step)
+            if entry.run in progressed:
+                break  # it came further than the attempts before it: they do not count any more
     return tries, deaths, memory
+
+
+def _progressed(records: FlowRecords, step: str) -> set[int]:
+    # Each call and loop turn is recorded once: an attempt that recorded one went on where the last one had stopped.
+    kinds = {Kind.CALL, Kind.LOOP}
+    return {e.run for e in records.entries if e.step == step and e.kind in kinds and e.status is Status.OK}
 
 
 def newest_ok(records: FlowRecords, step: str) -> Entry | None:
@@ -129,3 +141,15 @@ def known_step(records: FlowRecords, step: str) -> bool:
 def entry_named(records: FlowRecords, wanted: EntryId) -> Entry | None:
     """The entry with this id, if it is there."""
     return next((entry for entry in records.entries if entry.entry == wanted), None)
+
+
+def holding(records: FlowRecords, name: str, digest: Digest | None) -> Entry | None:
+    """The newest trusted entry whose payload holds this content under this name."""
+    for entry in reversed(records.entries):
+        if entry.payload is None or entry.status is not Status.OK or entry.entry in records.untrusted:
+            continue
+        if name in entry.ambient.get(PATCHED, ()):
+            continue
+        if any(item.name == name and same(item.digest, digest) for item in entry.writes):
+            return entry
+    return None

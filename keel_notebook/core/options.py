@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keel_notebook.core.words import Effect
-from keel_notebook.errors import NotYetError, SettingsError
+from keel_notebook.errors import SettingsError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -169,14 +169,11 @@ def find_marker(cell: str) -> Marker | None:
     return None
 
 
-def refuse_later(options: StepOptions) -> None:
+def refuse_contradictions(options: StepOptions) -> None:
     """Refuse what cannot be meant, instead of leaving a part of it out.
 
-    Raises SettingsError (E001) for options that contradict each other, NotYetError (E005) for what has no meaning in
-    this version yet.
+    Raises SettingsError (E001) for options that contradict each other.
     """
-    if options.on_divergence == "branch":
-        raise NotYetError(what="--on-divergence branch", topic="lanes")
     for word, given in (("--on-ambiguous", options.on_ambiguous), ("--kind", options.kind)):
         if given and options.effect is not Effect.EXACTLY_ONCE:
             raise SettingsError(where=word, detail="it speaks of --effect exactly_once, which is not there")

@@ -154,6 +154,8 @@ class Digested:
     reason: str = ""
     reaches: frozenset[str] = frozenset()
     """Global names of the notebook that functions and classes inside the value read: inputs as well."""
+    outline: bool = False
+    """The value has no digest: this is one of what can be compared of it, and counts only with its provenance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keel_notebook.core.model import Entry, Kind
+from keel_notebook.core.provenance import LEFT
 from keel_notebook.core.reads import CellNames
 
 _CELLS = frozenset({Kind.STEP, Kind.PLAIN, Kind.ADOPT})
@@ -18,28 +19,50 @@ def read_later(entries: Sequence[Entry], entry: Entry) -> frozenset[str]:
     """Of the names that ``entry`` could not store, those that a cell after it read, in any run.
 
     ``entries`` are those of the flow, in the order written. A cell that binds a name before it reads it does not
-    have it among its inputs, so that ``with open(a) as f`` in every second cell needs nobody's ``f``.
+    have it among its inputs, so that ``with open(a) as f`` in every second cell needs nobody's ``f``. A step that
+    read an object which ``entry`` changed replays without that change: only plain cells need it.
     """
     lost = {item.name for item in entry.not_stored}
+    changed = entry.ambient.get(LEFT, {})
     found: set[str] = set()
+    asked: set[str] = set()
     bound: set[str] = set()
     run = entry.run
     for other in entries:
-        if (other.run, other.seq) <= (entry.run, entry.seq) or other.kind not in _CELLS or other.step == entry.step:
+        if (other.run, other.seq) <= (entry.run, entry.seq):
             continue
         if other.run != run:
             run, bound = other.run, set()
-        found |= {item.name for item in other.inputs} & lost - bound
+        if other.step == entry.step:
+            bound -= lost  # put back there: from here on a reader wants what the step left
+            if other.kind is Kind.STEP:
+                asked = set()  # it executed again since
+            continue
+        if other.kind not in _CELLS and not _refused(other):
+            continue
+        read = {item.name for item in other.inputs} & lost - bound
+        if _refused(other):
+            asked |= read
+        else:
+            found |= read if other.kind is Kind.PLAIN else read - changed.keys()
         bound |= {item.name for item in other.writes}
-    return frozenset(found)
+    return frozenset(found | asked)
 
 
-def read_below(cells: Sequence[tuple[str, CellNames]], step: str) -> frozenset[str]:
-    """Names that the cells below a step read and that no cell between binds. ``cells`` are (step name, names)."""
+def _refused(entry: Entry) -> bool:
+    """Whether a step was not run because something that it reads could not be stored."""
+    return entry.kind is Kind.MARKER and entry.error is not None and entry.error.code == "E020"
+
+
+def read_below(cells: Sequence[tuple[str, CellNames]], step: str, *, plain: bool = False) -> frozenset[str]:
+    """Names that the cells below a step (of them only the ``plain`` ones) read and that no cell between binds.
+
+    ``cells`` are (step name, names).
+    """
     places = [at for at, (name, _) in enumerate(cells) if name == step]
     found: set[str] = set()
     bound: set[str] = set()
-    for _, names in cells[places[-1] + 1 :] if places else ():
-        found |= names.reads - bound
+    for name, names in cells[places[-1] + 1 :] if places else ():
+        found |= names.reads - bound if not (plain and name) else set()
         bound |= names.stores
     return frozenset(found)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, NotStored, Status
-from keel_notebook.core.ports import Message, Unpacked
+from keel_notebook.core.ports import Message, Unpacked, WorldSeen
 from keel_notebook.engine.callparts import Held
 
-__all__ = ["Attempt", "Outcome", "Prepared", "StepNow"]
+__all__ = ["Attempt", "Outcome", "Prepared", "StepNow", "lost_attributes", "seen_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +77,20 @@ class Prepared:
     values: Unpacked
     messages: tuple[Message, ...]
     missing: tuple[NotStored, ...] = field(default=())
+
+
+def lost_attributes(lost: Sequence[NotStored]) -> tuple[Input, ...]:
+    """Attributes that a record cannot hold: no later cell names them, so the step itself executes every time."""
+    return tuple(Input(item.name, None, type=item.type) for item in lost if "." in item.name)
+
+
+def seen_words(seen: WorldSeen) -> set[str]:
+    """What a step saw of the outside world, in words: it decides whether an *older* record may be replayed."""
+    words = set()
+    if seen.network:
+        words.add("network")
+    if seen.children:
+        words.add("children")
+    if seen.unsure:
+        words.add("unsure")
+    return words

@@ -144,6 +144,7 @@ class Guarded:
         assert self._parts.guard is not None
         assert isinstance(ordinary, d.Execute | d.Diverged)
         why = stepper.tell(look, ordinary) if isinstance(ordinary, d.Diverged) else fire.why
+        stepper.complete(look)
         stepper.ready(look)
         step = self.named(look)
         if fire.ambiguous is not None:

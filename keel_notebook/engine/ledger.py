@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.model import Digest, Entry, NotStored
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT, Origins
 from keel_notebook.engine.leftovers import Leftovers
 
 PAUSE_S = 0.5
@@ -29,6 +30,12 @@ class Ledger:
     digests: dict[str, Digest | None] = field(default_factory=dict)
     """What the names that steps made held when their step ended."""
     leftovers: Leftovers = field(default_factory=Leftovers)
+    origins: Origins = field(default_factory=Origins)
+    """How every name came to its value."""
+    ids: dict[str, int] = field(default_factory=dict)
+    """Which object a cell that was watched left under a name: another one there now was put there by nobody knows."""
+    left: dict[str, Digest] = field(default_factory=dict)
+    """Objects that a step changed and that nobody can store: what they would count as, had it not been replayed."""
     as_is: set[str] = field(default_factory=set)
     """Steps that a person wants executed on the values as they are (`%keel rerun NAME --as-is`)."""
     missing: dict[str, tuple[str, NotStored]] = field(default_factory=dict)
@@ -89,23 +96,32 @@ class Ledger:
         wrote = {item.name: item.digest for item in entry.writes} | {item.name: None for item in entry.not_stored}
         self.leftovers.bound(entry.deleted)
         self.digests.update(wrote)
-        self.leftovers.recorded(entry.step, read=read, wrote=wrote)
+        left = entry.ambient.get(LEFT, {})
+        self.leftovers.recorded(entry.step, read=read, wrote=wrote | left)
         self.made(wrote, f"step {entry.step}")
+        used = {item.name for item in entry.writes if (item.digest or "").startswith(BY_ORIGIN)}
+        self.origins.gone(entry.deleted)
+        self.origins.step(wrote.keys() - left.keys() - used, f"step {entry.entry}")
 
-    def lacks(self, entry: Entry) -> None:
-        """A record was put back that could not hold these names."""
+    def lacks(self, entry: Entry, *, keep: frozenset[str] = frozenset()) -> None:
+        """A record was put back that could not hold these names; ``keep`` are those that hold its change anyway."""
         for item in entry.not_stored:
-            if item.name != RESULT:
+            if item.name != RESULT and item.name not in keep:
                 self.missing[item.name] = (entry.step, item)
+        left: dict[str, Digest] = entry.ambient.get(LEFT, {})
+        self.left.update({name: digest for name, digest in left.items() if name not in keep})
 
     def made(self, names: Iterable[str], producer: str, *, resource: tuple[str, str] | None = None) -> None:
         """These names were bound or changed by this cell (``resource``: by an ``--always`` step and its code)."""
         for name in names:
             self.missing.pop(name, None)
             self.wanted.discard(name)
+            self.left.pop(name, None)
+            self.ids.pop(name, None)
             self.producers[name] = producer
             if resource is not None:
                 self.resources[name] = resource
+                self.origins.step([name], " ".join(("resource", *resource)))
             else:
                 self.resources.pop(name, None)
 

@@ -40,10 +40,12 @@ from keel_notebook.core.ports import (
     World,
     WorldSeen,
 )
-from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT
+from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
+_CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
 APART = "it lies on memory that other values have as well, which a record cannot bring back"
 
 
@@ -63,6 +65,8 @@ class Parts:
     unpack_messages: Callable[[bytes], tuple[Message, ...]]
     files_seen: Callable[[WorldSeen, Sequence[str]], tuple[FileSeen, ...]]
     """From what the world saw, and the declared products, to the files that count."""
+    lane: Callable[[], str]
+    """The lane that is written; empty for the first one."""
     kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
     """Inputs for names that a conditional store may or may not have bound again."""
 
@@ -117,6 +121,7 @@ class Runner:
             step=step.name,
             kind=Kind.STEP,
             status=Status.RUNNING,
+            lane=self._parts.lane(),
             attempt=attempt,
             effect=step.effect,
             idempotency_key=step.idempotency_key,
@@ -208,14 +213,24 @@ class Runner:
             return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
         names = {name: value_at(parts.namespace, name) for name in written}
         packed = parts.codec.pack(names, result=outcome.result, known={})
+        if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
+            ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
+        changed_ones = {item.name for item in packed.not_stored if item.name in changed.in_place}
+        if changed_ones:
+            ambient[LEFT] = {item.name: item.digest for item in parts.kept_inputs(sorted(changed_ones))}
+        lost = tuple(
+            replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item
+            for item in packed.not_stored
+        )
         apart = (NotStored(item.name, item.type, APART) for item in parts.kept_inputs(changed.apart))
         patched = (Write(item.name, item.digest, item.type, 0) for item in parts.kept_inputs(changed.patched))
         return replace(
             entry,
+            ambient=ambient,
             payload=packed.payload,
             writes=(*packed.writes, *patched),
-            not_stored=(*packed.not_stored, *apart),
-            inputs=entry.inputs + _lost_attributes(packed.not_stored),
+            not_stored=(*lost, *apart),
+            inputs=entry.inputs + lost_attributes(packed.not_stored),
         )
 
     def _inputs(self, entry: Entry, changed: Changed) -> tuple[Input, ...]:
@@ -278,6 +293,7 @@ class Runner:
             entry=ours.entry,
             run=ours.run,
             seq=ours.seq,
+            lane=ours.lane,
             kind=Kind.ACCEPT,
             code=step.code,
             source=step.source,
@@ -362,7 +378,8 @@ class Runner:
                 self._put_for_all(name, value)
             elif "." not in name:
                 parts.namespace[name] = value
-        lost_names = (item.name for item in prepared.entry.not_stored)
+        changed = prepared.entry.ambient.get(LEFT, {})  # the object that is there now is all that anybody has
+        lost_names = (item.name for item in prepared.entry.not_stored if item.name not in changed)
         for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
             remove_at(parts.namespace, name)
         lost = [*self._put_attributes(prepared.values.names, keep), *parts.ambient.apply(prepared.entry.ambient)]
@@ -370,20 +387,3 @@ class Runner:
         if prepared.values.has_result:
             show(prepared.values.result)
         return lost
-
-
-def _lost_attributes(lost: Sequence[NotStored]) -> tuple[Input, ...]:
-    """Attributes that a record cannot hold: no later cell names them, so the step itself executes every time."""
-    return tuple(Input(item.name, None, type=item.type) for item in lost if "." in item.name)
-
-
-def seen_words(seen: WorldSeen) -> set[str]:
-    """What a step saw of the outside world, in words: it decides whether an *older* record may be replayed."""
-    words = set()
-    if seen.network:
-        words.add("network")
-    if seen.children:
-        words.add("children")
-    if seen.unsure:
-        words.add("unsure")
-    return words

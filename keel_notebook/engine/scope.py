@@ -34,6 +34,8 @@ class StepScope:
     implicit: bool = False
     resumed: frozenset[int] = frozenset()
     idempotency_key: str = ""
+    attempt: str = ""
+    """The entry of the step's attempt; empty where there is none."""
     records: StepCalls | None = None
     """Read at the first call."""
     untrusted: frozenset[EntryId] = frozenset()

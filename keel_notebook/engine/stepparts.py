@@ -26,8 +26,8 @@ class Senses:
     file_seen: Callable[[str, str], FileSeen]
     copyable: Callable[[str], bool]
     """Whether the value of a name is data of a size that may be kept before a step changes it."""
-    read_below: Callable[[str], frozenset[str]]
-    """Names that cells below a step read, where the notebook's file can be looked at."""
+    read_below: Callable[[str, bool], frozenset[str]]
+    """Names that cells below a step read (with True: plain ones), where the notebook's file can be looked at."""
     say: Callable[[str], None]
     """One line on stderr, before anything else of the cell."""
     now: Callable[[], float]

@@ -13,18 +13,20 @@ from typing import Any, assert_never
 from keel_notebook.core import decide as d
 from keel_notebook.core import lifecycle
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
-from keel_notebook.core.dotted import PATCHED, is_module
+from keel_notebook.core.dotted import is_module
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Status
+from keel_notebook.core.model import Entry, FlowId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
 from keel_notebook.engine.attempt import Attempt, StepNow
+from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap
-from keel_notebook.errors import DeadError, DivergenceError, KeelError, UntrustedError
+from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
 class Stepper:
@@ -36,12 +38,14 @@ class Stepper:
         runner: Runner,
         ledger: Ledger,
         senses: Senses,
+        lanes: LaneKeeper,
         records: Callable[[FlowId], FlowRecords],
     ) -> None:
         self._runner = runner
         self._ledger = ledger
         self._senses = senses
         self._records = records
+        self.lanes = lanes
 
     def look(self, flow: FlowId, cell: StepCell, *, root: str) -> Look:
         """What the step is now, and what is recorded of it.
@@ -52,7 +56,8 @@ class Stepper:
         records = self._records(flow)
         wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
         inputs = self.inputs(wanted, parsed, ignore=options.ignore)
-        candidates = [e for e in lifecycle.of_step(records, name) if e.code == parsed.code]
+        seen = self.lanes.seen(records)
+        candidates = [e for e in lifecycle.of_step(seen, name) if e.code == parsed.code]
         step = StepNow(
             flow=flow,
             name=name,
@@ -68,7 +73,7 @@ class Stepper:
             parameters=self._ledger.parameters,
         )
         facts = self._facts(cell, inputs, candidates, records.entries)
-        recorded = lifecycle.recorded(records, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
+        recorded = lifecycle.recorded(seen, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
         return Look(step, cell, facts, recorded, records)
 
     def _facts(
@@ -98,7 +103,10 @@ class Stepper:
             return lost
         asked = lost & self._ledger.wanted
         recorded = (read_later(entries, entry) for entry in candidates)
-        return asked.union(*recorded, self._senses.read_below(name) & lost)
+        # What a step changed in an object that nobody can store: a later step replays without it, others do not.
+        changed = frozenset(name for e in candidates for name in e.ambient.get(LEFT, ()))
+        below = self._senses.read_below(name, False) - changed | self._senses.read_below(name, True)
+        return asked.union(*recorded, below & lost)
 
     def inputs(self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = ()) -> dict[str, Input]:
         """Inputs for the names, and for every name that functions among them read."""
@@ -136,6 +144,8 @@ class Stepper:
             before, look = look, self.rewound(look)
             if look is not before:
                 decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
+        if policy.on_divergence is d.Response.BRANCH:
+            decision = self.lanes.settled(look.facts, look.records, decision, policy, self._senses.now())
         if isinstance(decision, d.Diverged) and look.step.name in self._ledger.accept:
             decision = d.Replay(self._accept(look, decision.entry), "accepted")
         match decision:
@@ -170,13 +180,15 @@ class Stepper:
 
     @staticmethod
     def _kept(look: Look, entry: Entry) -> frozenset[str]:
-        left = {item.name: item.digest for item in entry.writes}
+        left = {item.name: item.digest for item in entry.writes} | entry.ambient.get(LEFT, {})
         return frozenset(n for n in look.facts.applied if d.same(left.get(n), look.step.inputs[n].digest))
 
     def held(self, look: Look) -> dict[str, State]:
         """The inputs of a step that hold its own change."""
         state, name = self._ledger.leftovers.state, look.step.name
-        found = {n: state(name, n, item.digest) for n, item in look.step.inputs.items()}
+        # A client that was used is no other client, and there is no way back to the one before.
+        own = (item for item in look.step.inputs.values() if not (item.digest or "").startswith(BY_ORIGIN))
+        found = {item.name: state(name, item.name, item.digest) for item in own}
         return {n: held for n, held in found.items() if held is not State.FREE}
 
     def rewound(self, look: Look) -> Look:
@@ -191,7 +203,7 @@ class Stepper:
         step, leftovers = look.step, self._ledger.leftovers
         for name, state in held.items():
             before = leftovers.before(step.name, name)
-            source = None if state is State.MIXED else _holding(look.records, name, before)
+            source = None if state is State.MIXED else lifecycle.holding(look.records, name, before)
             if source is None:
                 raise self.refused(look, self._not_rewound(look, name, state), f"{name} holds its own change", ())
             self._runner.put_back(name, source)
@@ -209,7 +221,7 @@ class Stepper:
         changed = [name for name in wanted if name in held and not d.same(held[name].digest, wanted[name])]
         records = self._records(step.flow) if changed else None
         for name in changed:
-            source = _holding(records, name, wanted[name]) if records is not None else None
+            source = lifecycle.holding(records, name, wanted[name]) if records is not None else None
             if source is None:
                 return f"it changed {name}, and what that held before is not kept"
             self._runner.put_back(name, source)
@@ -222,6 +234,24 @@ class Stepper:
         detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {look.step.name} --as-is`"
         return DivergenceError(step=look.step.name, detail=detail)
 
+    def refuse_without(self, names: Iterable[str]) -> None:
+        """Refuse a cell that reads what a replayed record could not hold. Raises CannotStoreError (E020).
+
+        The step that makes the value executes next time, in this kernel and in the next.
+        """
+        wanted = sorted(set(names) & self._ledger.missing.keys())
+        if wanted:
+            self._ledger.wanted.update(wanted)
+            step, lost = self._ledger.missing[wanted[0]]
+            raise CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason)
+
+    def complete(self, look: Look) -> None:
+        """Refuse a step that is to run on an object which lacks a replayed step's change. Raises E020."""
+        try:
+            self.refuse_without(look.step.inputs.keys() & self._ledger.left.keys())
+        except CannotStoreError as error:
+            raise self.refused(look, error, "it reads what could not be stored", ()) from None
+
     def ready(self, look: Look) -> None:
         """Write what must be there before a body runs: a wished retirement, and copies of what it may change."""
         self._ledger.as_is.discard(look.step.name)
@@ -233,6 +263,7 @@ class Stepper:
             self._runner.copy(look.step, suspects)
 
     def _begin(self, look: Look, attempt: int, why: str) -> Attempt:
+        self.complete(look)
         try:
             self.ready(look)
             return self._runner.begin(look.step, attempt=attempt, why=why)
@@ -248,8 +279,8 @@ class Stepper:
             name
             for name in suspects
             if self._senses.copyable(name)
-            and look.step.inputs[name].digest not in (None, d.ABSENT)
-            and _holding(look.records, name, look.step.inputs[name].digest) is None
+            and not (look.step.inputs[name].digest or d.ABSENT).startswith((d.ABSENT, BY_ORIGIN))
+            and lifecycle.holding(look.records, name, look.step.inputs[name].digest) is None
         )
 
     def _diverged(
@@ -261,10 +292,15 @@ class Stepper:
         return Body(self._begin(look, attempt, said), decision)
 
     def tell(self, look: Look, decision: d.Diverged) -> str:
-        """Say that a step executes because it differs from its record; the differences in words."""
-        said, took = said_briefly(decision.differences), decision.entry.took_s
+        """Say that a step executes because it differs from its record; the differences in words.
+
+        With ``--on-divergence branch`` the lane is left first, where that is due.
+        """
+        said, took, where = said_briefly(decision.differences), decision.entry.took_s, ""
+        if decision.response is d.Response.BRANCH:
+            where = " in " + self.lanes.leave(look.step.name, said, decision.entry, look.records)
         last = f"; last took {duration(took)}" if took is not None and took >= 1 else ""
-        self._senses.say(f"{look.step.name} executes: {said}{last}")
+        self._senses.say(f"{look.step.name} executes{where}: {said}{last}")
         return said
 
     def stopped(self, look: Look, differences: Sequence[d.Difference]) -> KeelError:
@@ -344,18 +380,6 @@ class Stepper:
     def _accept(self, look: Look, entry: Entry) -> Entry:
         self._ledger.accept.discard(look.step.name)
         return self._runner.accept(look.step, entry)
-
-
-def _holding(records: FlowRecords, name: str, digest: Digest | None) -> Entry | None:
-    """The newest trusted entry whose payload holds this content under this name."""
-    for entry in reversed(records.entries):
-        if entry.payload is None or entry.status is not Status.OK or entry.entry in records.untrusted:
-            continue
-        if name in entry.ambient.get(PATCHED, ()):
-            continue
-        if any(item.name == name and d.same(item.digest, digest) for item in entry.writes):
-            return entry
-    return None
 
 
 def now(step: StepNow, decision: str) -> StepDone:

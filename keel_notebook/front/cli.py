@@ -196,6 +196,25 @@ def why(step: str, target: str, flow: str, *, as_json: bool) -> None:
 
 
 @_command
+@click.argument("step")
+@_inside
+@_flow
+def diff(step: str, target: str, flow: str, *, as_json: bool) -> None:
+    """A step's record beside what it is now: code and inputs.
+
+    Where the newest run has not met the step, its cell in the notebook stands on the current side.
+    """
+    from keel_notebook.core.compare import AsItStands, compare  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front import cli_open, difference, tables  # noqa: PLC0415
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
+        found = cli_open.flow_with(cli_open.flows_of(reader, place, wanted=flow), step)
+    now = AsItStands(next((cell.source for cell in found.cells if cell.step == step), None))
+    put_page(difference.DiffTable(compare(step, found.records, {}, now, when=tables.local_time)), as_json=as_json)
+
+
+@_command
 @click.argument("select", nargs=-1, required=True, metavar="SELECT ...")
 @_inside
 def sql(select: tuple[str, ...], target: str, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from keel_notebook.core.model import Entry
 from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
 from keel_notebook.core.report import status
 from keel_notebook.core.why import why
+from keel_notebook.engine.lanes import steps_of
 from keel_notebook.errors import NotYetError, SettingsError
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
@@ -21,10 +22,6 @@ from keel_notebook.wiring import notebook_path
 
 LATER: Mapping[str, str] = {
     "auto": "auto mode",
-    "diff": "side-by-side divergence",
-    "undo": "undo",
-    "lanes": "lanes",
-    "use": "lanes",
     "verify": "headless runs",
     "trust": "trust",
     "export": "moving journals",
@@ -87,6 +84,17 @@ def _why(session: Session, words: list[str]) -> WhyTable:
     records = attached.journal.records(attached.flow.id)
     run = attached.journal.run or None
     return WhyTable(why(name, records, session.ledger.done, run=run, when=local_time))
+
+
+def _diff(session: Session, words: list[str]) -> Any:
+    from keel_notebook.core.compare import AsItStands, compare  # noqa: PLC0415 only what the command needs
+    from keel_notebook.front.difference import DiffTable  # noqa: PLC0415
+
+    attached = session.attached()
+    name = _one_name(words, "%keel diff NAME")
+    now = AsItStands(attached.source_of(name), session.leader().inputs_of)
+    records, run = attached.journal.records(attached.flow.id), attached.journal.run or None
+    return DiffTable(compare(name, records, session.ledger.done, now, run=run, when=local_time))
 
 
 def _lineage(session: Session, words: list[str]) -> Any:
@@ -158,6 +166,38 @@ def _restore(session: Session, words: list[str]) -> Any:
     return session.restore(words)
 
 
+def _lanes(session: Session, words: list[str]) -> str:
+    _nothing_more(words, "%keel lanes")
+    attached = session.attached()
+    records = attached.journal.records(attached.flow.id)
+    lanes = attached.stepper.lanes.lanes(records)
+    lines = []
+    for lane in lanes.lanes.values():
+        left = (
+            f"  left {lanes.lanes[lane.parent].title} at {lane.step}, {local_time(lane.at)}: {lane.why}"
+            if lane.name
+            else ""
+        )
+        steps = steps_of(lane.name, records.entries)
+        mark = "*" if lane.name == lanes.current else " "
+        lines.append(f"{mark} {lane.title:8} {steps} steps{left}")
+    return "\n".join(lines)
+
+
+def _use(session: Session, words: list[str]) -> str:
+    attached = session.attached()
+    records = attached.journal.records(attached.flow.id)
+    lane = attached.stepper.lanes.use(_one_name(words, "%keel use LANE"), records)
+    return f"{lane.title} is in use: its records are the newest ones, and what executes is recorded in it"
+
+
+def _undo(session: Session, words: list[str]) -> str:
+    ran = session.undo(words)
+    if not ran:
+        return "nothing to undo: no step that ran or came back here registered an undo"
+    return "undone, last done first: " + "; ".join(ran) + ". Their steps execute when their cells run next"
+
+
 def _on(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel on")
     session.on = True
@@ -216,6 +256,7 @@ COMMANDS: Mapping[str, Command] = {
     "status": Command(_status, "%keel [status]", "every step: state, decision, when, took, saved, size, why"),
     "plan": Command(_plan, "%keel plan", "what Run All would do now, cell by cell; nothing is executed"),
     "why": Command(_why, "%keel why NAME", "why a step replayed, executed or diverged"),
+    "diff": Command(_diff, "%keel diff NAME", "recorded | current: code and inputs of a step"),
     "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
     "rerun": Command(_rerun, "%keel rerun NAME [--as-is] [--new-key]", "execute the step when its cell runs next"),
     "forget": Command(
@@ -231,6 +272,9 @@ COMMANDS: Mapping[str, Command] = {
     "accept": Command(_accept, "%keel accept NAME", "the recorded value is right for the current code and inputs"),
     "adopt": Command(_adopt, "%keel adopt NAME", "record what the last executed cell left, without executing it"),
     "restore": Command(_restore, "%keel restore [NAME …]", "bring variables back without running any cell"),
+    "undo": Command(_undo, "%keel undo [NAME …]", "take back what steps did to the world, last done first"),
+    "lanes": Command(_lanes, "%keel lanes", "the lanes of this notebook, and the one in use"),
+    "use": Command(_use, "%keel use LANE", "go on in another lane"),
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),

@@ -77,6 +77,17 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
             raise error from None
 
     @cell_magic  # type: ignore[untyped-decorator]  # IPython carries no types
+    def keel_undo(self, line: str, cell: str) -> None:
+        """Make this cell the undo of a step: `%%keel_undo NAME` as its first line, below the step's own cell.
+
+        It does not run now. `%keel undo` runs the undos of all steps that were done, last done first.
+        """
+        name = line.strip().strip("'\"")
+        if not name:
+            raise SettingsError(where="%%keel_undo", detail="it reads `%%keel_undo NAME`")
+        session_of(self.shell).undo_cell(name, cell)
+
+    @cell_magic  # type: ignore[untyped-decorator]  # IPython carries no types
     def keel_step(self, line: str, cell: str) -> None:
         """Make this cell a durable step: `%%keel_step NAME [options]` as its first line.
 
@@ -90,7 +101,7 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         --outputs NAME …        store these names only
         --always                a resource (client, connection): executed in every run, never stored
         --max-attempts N        kernel deaths in this step before it counts as dead (3)
-        --on-divergence WORD    fail: stop where something differs; warn: say it and execute
+        --on-divergence WORD    fail: stop where something differs; warn: say it and execute; branch: in a new lane
         --key K                 stands for code and inputs in the idempotency keys of the step and its calls
         --effect WORD           idempotent, at_least_once, exactly_once: what running it twice does to the world
         --retries N             try the body again after an error, N more times

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload import kinds, registry
+from keel_notebook.payload.connections import in_memory
 from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, label, one_way
 from keel_notebook.payload.typename import type_name
+
+
+class _Outliner(Protocol):
+    def digest(self, value: Any) -> Digested: ...
+
+    def outline(self, value: Any) -> Digested: ...
+
+
+class OrOutline:
+    """The port ``Digester`` for who asks about names: a value without a digest has its outline, marked as one."""
+
+    def __init__(self, digester: _Outliner) -> None:
+        self._digester = digester
+
+    def digest(self, value: Any) -> Digested:
+        """The digest of a value, else its outline, else why there is neither. Never raises."""
+        found = self._digester.digest(value)
+        if found.digest is not None:
+            return found
+        outline = self._digester.outline(value)
+        return found if outline.digest is None else replace(outline, outline=True)
 
 
 class Outlines(Shapes):
@@ -47,7 +70,7 @@ class Outlines(Shapes):
         if found.digest is not None:
             return Shape(label("whole", found.digest))
         self.weak = True
-        return Shape(b"only its type", (type(value),))
+        return Shape(label("only its type", in_memory(value)), (type(value),))
 
     def _from_a_library(self, cls: type) -> bool:
         if is_builtin(cls) or is_entity(cls) or kinds.find(cls) or registry.find(cls):

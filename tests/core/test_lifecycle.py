@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from keel_notebook.core.lifecycle import FORGET, RERUN, REVIVE, fingerprint, recorded
+from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RERUN, REVIVE, fingerprint, recorded
 from keel_notebook.core.model import Entry, Input, Kind, Status, entry_id
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen, RunStart
 
@@ -52,6 +52,27 @@ def running(run, **changed):
 def test_only_a_kernel_that_died_by_itself_counts_as_a_death(end, tries, deaths):
     found = recorded(flow(running(1), ends={1: end}), "fit", NOW)
     assert (found.tries, found.deaths) == (tries, deaths)
+
+
+@pytest.mark.parametrize("kind", [Kind.CALL, Kind.LOOP])
+def test_an_attempt_that_recorded_a_new_call_or_turn_starts_the_count_anew(kind):
+    ends = dict.fromkeys((1, 2, 3, 4), RunEnd.DIED)
+    progress = entry(3, Status.OK, kind=kind, key="7")
+    found = recorded(flow(running(1), running(2), running(3), progress, running(4), ends=ends), "fit", NOW)
+    assert (found.tries, found.deaths) == (2, 2), "run 3 came further than 1 and 2; since then it died twice"
+    same = recorded(flow(running(1), progress, running(2), running(3), ends=ends), "fit", NOW)
+    assert same.deaths == 1
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.INTENT])
+def test_an_intent_without_a_result_is_an_attempt_that_did_not_end(status):
+    found = recorded(flow(entry(1, status), ends={1: RunEnd.DIED}), "fit", NOW)
+    assert (found.entries, found.tries, found.deaths) == ((), 1, 1)
+
+
+def test_a_new_key_retires_every_record_of_a_step_and_counts():
+    found = recorded(flow(entry(1, Status.OK), entry(1, Status.OK, kind=Kind.RETIRE, key=NEW_KEY), ends={}), "fit", NOW)
+    assert (found.entries, found.generation) == ((), 1)
 
 
 def test_c03_deaths_are_counted_in_a_row_and_the_memory_last_seen_is_kept():

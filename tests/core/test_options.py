@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keel_notebook.core.model import Effect
-from keel_notebook.core.options import OPTIONS, StepOptions, duration_s, find_marker, parse_options, refuse_later
-from keel_notebook.errors import NotYetError, SettingsError
+from keel_notebook.core.options import (
+    OPTIONS,
+    StepOptions,
+    duration_s,
+    find_marker,
+    parse_options,
+    refuse_contradictions,
+)
+from keel_notebook.errors import SettingsError
 
 SAMPLES = {
     "--effect": ("at_least_once", "effect", Effect.AT_LEAST_ONCE),
@@ -62,13 +69,11 @@ def test_e001_what_cannot_be_read_is_named(line, named):
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "fit --on-divergence branch",
-    ],
+    ["fit --on-ambiguous skip", "fit --kind money", "fit --backoff 1s", "fit --always --effect at_least_once"],
 )
-def test_e005_what_belongs_to_later_versions_is_refused_and_not_ignored(line):
-    with pytest.raises(NotYetError, match="KEEL-E005"):
-        refuse_later(parse_options(line))
+def test_options_that_contradict_each_other_are_refused(line):
+    with pytest.raises(SettingsError, match="KEEL-E001"):
+        refuse_contradictions(parse_options(line))
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ class Run:
     acknowledged: list[dict[str, str]]
     signal: int
     code: int
+    error: str = ""
+    """Of the cell at which it stopped."""
 
     @property
     def printed(self) -> list[str]:
@@ -57,6 +59,7 @@ class Zygote:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def start(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> tuple[int, Path]:
@@ -73,7 +76,10 @@ class Zygote:
         status = int(self._process.stdout.readline())
         lines = [json.loads(line) for line in acks.read_text().splitlines()]
         acks.unlink()
-        return Run(lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, os.waitstatus_to_exitcode(status))
+        error = lines.pop()["error"] if lines and "error" in lines[-1] else ""
+        return Run(
+            lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, os.waitstatus_to_exitcode(status), error
+        )
 
     def run(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> Run:
         """Fork a shell and wait for its end."""
@@ -81,9 +87,13 @@ class Zygote:
         return self.wait(acks)
 
     def close(self) -> None:
-        """End the warm process."""
+        """End the warm process, with the shell that it may still be waiting for."""
         self._process.stdin.close()
-        self._process.wait()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         self._process.stdout.close()
 
 
@@ -136,7 +146,9 @@ def _shell(order: Order) -> None:
         with capture_output() as shown:
             result = shell.run_cell(source, store_history=True)
         if not result.success:
-            os.write(2, f"{source}: {result.error_in_exec or result.error_before_exec!r}\n".encode())
+            error = repr(result.error_in_exec or result.error_before_exec)
+            os.write(2, f"{source}: {error}\n".encode())
+            os.write(acks, (json.dumps({"error": error}) + "\n").encode())
             os._exit(3)
         os.write(acks, (json.dumps({"out": shown.stdout, "err": shown.stderr}) + "\n").encode())
     if (session := getattr(shell, "_keel_session", None)) is not None:

@@ -7,7 +7,7 @@ import pytest
 from tests.crash.shells import Zygote
 from tests.crash.test_kills import HIT, hits
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 PAY = '%%keel_step pay --effect exactly_once{word}\nhit(keel.idempotency_key())\nreceipt = "r-1"\n'
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.crash.shells import Zygote
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 HIT = """
 import os

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.notebook import KernelDied
 
-pytestmark = [pytest.mark.crash, pytest.mark.kernel]
+pytestmark = [pytest.mark.crash, pytest.mark.kernel, pytest.mark.timeout(1800)]
 
 STEPS = 5
 STEP = """%%keel_step s{at} --max-attempts 1000

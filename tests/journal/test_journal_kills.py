@@ -26,7 +26,7 @@ from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.reader import read_journal
 from tests.journal.journals import FLOW, OTHER, KeySeal, drained, drop, entry, forked, killed_child, opened, with_object
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 CALLS = "write pwrite open link rename replace unlink mkdir fsync fdatasync ftruncate posix_fallocate"
 BIG = bytes(range(256)) * 5000

@@ -1,0 +1,177 @@
+"""Where the values of names come from: the statements that made them, and what those read (DESIGN 5, Provenance).
+
+Pure. A value that has no digest (a client, a connection) can only be told from another by how it was made. The story
+is told statement by statement, not cell by cell: a client and a list of prompts in one cell have nothing to do with
+each other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from keel_notebook.core.cellcode import ParsedCell
+from keel_notebook.core.fingerprint import code_digest
+from keel_notebook.core.harmless import root_name, words
+from keel_notebook.core.model import Digest
+from keel_notebook.core.reads import CellNames, analyse
+
+BY_ORIGIN = "origin:"
+"""How the digest of a value begins that has none of its own and counts by its provenance: weak, and said to be."""
+
+LEFT = "left"
+"""The ``ambient`` key of what objects counted as that a step changed and that cannot be stored, by name."""
+
+DATABASE_CALLS = words(
+    """
+    execute executemany executescript execute_many query sql commit rollback begin connect cursor run register insert
+    add add_all merge delete update create_table drop_table insert_one insert_many update_one update_many delete_one
+    """
+)
+"""Methods that change what a connection holds even where their result is kept: ``n = con.execute("insert …")``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement at the top level of a cell."""
+
+    code: Digest
+    names: CellNames
+    binds: frozenset[str]
+    changes: frozenset[str]
+    """Names whose value it changes on purpose: ``c.x = …``, ``c["x"] = …``, a call whose result nobody takes.
+    Using a client (``answer = client.chat(text)``) is no change of it."""
+    texts: frozenset[str]
+    """Its short strings: some may name files."""
+    anything: bool
+    """Whether it may bind names that are not listed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """How a name came to its value."""
+
+    by: str
+    """The digest of the statement, or the record of the step."""
+    names: CellNames | None = None
+    texts: frozenset[str] = frozenset()
+    reads: Mapping[str, Origin | None] = field(default_factory=dict)
+    """What the statement read, with the origins that those names had then; None where nobody saw them made."""
+    before: Origin | None = None
+    """What the statement changed, or may have left as it was."""
+
+
+def statements(parsed: ParsedCell) -> Iterator[Statement]:
+    """The statements of a cell, in order."""
+    for node in parsed.tree.body:
+        alone = ParsedCell("", ast.Module([node], []))
+        names: CellNames = analyse.__wrapped__(alone)
+        yield Statement(
+            code=code_digest(alone),
+            names=names,
+            binds=names.stores | names.maybe_stores,
+            changes=frozenset(_changes(node)),
+            texts=frozenset(_texts(node)),
+            anything=bool(names.writes_unknown or names.reads_everything),
+        )
+
+
+def _changes(top: ast.stmt) -> Iterator[str]:
+    for node in _own(top):
+        match node:
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                yield root_name(node)
+            case ast.Expr(value=ast.Call() | ast.Await()):
+                yield from analyse.__wrapped__(ParsedCell("", ast.Module([node], []))).mutation_suspects
+            case ast.Call(func=ast.Attribute(attr=method) as func) if method in DATABASE_CALLS:
+                yield root_name(func)
+                yield from (arg.id for arg in node.args if isinstance(arg, ast.Name))
+
+
+def _own(top: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a statement that run with it: not the bodies of functions."""
+    todo: list[ast.AST] = [top]
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            todo += ast.iter_child_nodes(node)
+
+
+def _texts(top: ast.AST) -> Iterator[str]:
+    for node in ast.walk(top):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _PATH:
+            yield node.value
+
+
+_PATH = 1024
+
+
+class Origins:
+    """The origins of all names of a notebook, kept up to date from what ran. Memory of one kernel only."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, Origin] = {}
+        self._unlisted: Origin | None = None
+
+    def of(self, name: str) -> Origin | None:
+        """How the name came to the value that it has now; None where nobody saw it."""
+        return self._now.get(name, self._unlisted)
+
+    def ran(self, parsed: ParsedCell, *, ended_well: bool) -> None:
+        """A plain cell ran. One that failed may have stopped at any statement: what it left is its own story."""
+        how = "" if ended_well else "failed "
+        for statement in statements(parsed):
+            self._apply(statement, how)
+
+    def _apply(self, statement: Statement, how: str) -> None:
+        names = statement.names
+        reads = {name: self.of(name) for name in sorted(names.reads | names.late_reads)}
+
+        def made(before: Origin | None) -> Origin:
+            return Origin(how + statement.code, names, statement.texts, reads, before)
+
+        fresh = made(None)
+        changed = self._with_parents(statement.changes - statement.binds)
+        touched = changed | names.maybe_stores | (set(self._now) - names.stores if statement.anything else set())
+        before = {name: self.of(name) for name in touched}
+        for name in names.stores:
+            self._now[name] = fresh if not how else made(self.of(name))
+        for name, old in before.items():
+            self._now[name] = made(old)
+        for name in names.deletes - names.stores:
+            self._now.pop(name, None)
+        if names.writes_unknown.startswith("from "):
+            self._unlisted = made(self._unlisted)
+
+    def _with_parents(self, names: Iterable[str]) -> set[str]:
+        """The names, and what they were made from: ``cursor.execute`` changes the connection."""
+        found: set[str] = set()
+        todo = [name for name in names if name]
+        while todo:
+            name = todo.pop()
+            if name in found:
+                continue
+            found.add(name)
+            origin = self._now.get(name)
+            todo += [] if origin is None else [n for n, o in origin.reads.items() if o and self._still(n, o)]
+        return found
+
+    def _still(self, name: str, then: Origin) -> bool:
+        """Whether a name holds the object that it held then, changed or not."""
+        origin = self._now.get(name)
+        while origin is not None and origin is not then:
+            origin = origin.before
+        return origin is not None
+
+    def step(self, names: Iterable[str], by: str) -> None:
+        """A step left these names: what cannot be compared of them counts by its record (or what stands for it)."""
+        origin = Origin(by)
+        for name in names:
+            self._now[name] = origin
+
+    def gone(self, names: Iterable[str]) -> None:
+        """These names were deleted."""
+        for name in names:
+            self._now.pop(name, None)

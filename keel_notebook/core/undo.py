@@ -1,0 +1,64 @@
+"""Undoing what steps did to the world: which undos there are, in which order, and how far it came (O26-O28; pure).
+
+An undo is *registered* while its step runs (``keel.undo``) or by a cell (``%%keel_undo``). Undoing goes backwards:
+last registered, first undone. Before the first one the flow is marked ``compensating``, with the steps concerned, so
+that a kernel which dies in the middle is followed by one that goes on, and does none twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from keel_notebook.core.flowstate import STATUS, FlowStatus
+from keel_notebook.core.model import Entry, EntryId, Kind, Status
+
+PREFIX = "undo:"
+"""Reserved: the journaled step that undoes step NAME is ``undo:NAME``."""
+REGISTERED = "registered"
+"""The key of an entry that registers an undo of the step that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step that was done, and may be undone: its attempt and its name."""
+
+    step: str
+    attempt: EntryId
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """An undoing that was begun and has not ended."""
+
+    steps: tuple[Done, ...]
+    """What is to be undone, in the order in which it was done."""
+    code: str
+    """Why: the error code of what failed, or ``asked``."""
+
+
+def undoing(entries: Iterable[Entry]) -> Undoing | None:
+    """The undoing that is going on in a flow. ``entries``: newest first."""
+    for entry in entries:
+        if entry.kind is Kind.MARKER and entry.key == STATUS and "undo" in entry.ambient:
+            if entry.ambient["status"] != FlowStatus.COMPENSATING:
+                return None
+            steps = tuple(Done(name, EntryId(attempt)) for name, attempt in entry.ambient["undo"])
+            return Undoing(steps, entry.ambient["code"])
+    return None
+
+
+def registered(entries: Sequence[Entry], done: Done) -> list[Entry]:
+    """The undos of one attempt that are left to do, last registered first; each place counts once (O26)."""
+    places: dict[tuple[str, str, int], Entry] = {}
+    over = {EntryId(e.key) for e in entries if e.kind is Kind.UNDO and e.step == PREFIX + done.step and _is_over(e)}
+    for entry in entries:
+        if entry.kind is Kind.UNDO and entry.step == done.step and entry.ambient.get("of") == done.attempt:
+            place = (entry.call, entry.idempotency_key, entry.occurrence)
+            places.pop(place, None)  # registered again: it replaces the former, and counts as the newest
+            places[place] = entry
+    return [entry for entry in reversed(places.values()) if entry.entry not in over]
+
+
+def _is_over(entry: Entry) -> bool:
+    return entry.status is Status.OK

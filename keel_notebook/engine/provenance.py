@@ -1,0 +1,133 @@
+"""Digests of values that have none, by how they were made (DESIGN 5, *Undigestible values*; traps 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keel_notebook.core.ids import text_digest
+from keel_notebook.core.model import Digest
+from keel_notebook.core.ports import Digested
+from keel_notebook.core.provenance import BY_ORIGIN, Origin
+from keel_notebook.core.reads import CellNames
+from keel_notebook.engine.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class OriginSenses:
+    """What is asked about the notebook to tell where a value comes from."""
+
+    namespace: Mapping[str, Any]
+    reached: Callable[[Iterable[str], CellNames], Mapping[str, Digested]]
+    """Names to digests, with every name that functions among them read."""
+    stored_by_functions: Callable[[], frozenset[str]]
+    """Names that functions of the notebook may bind behind everybody's back (``global``)."""
+    file_named: Callable[[str], Digest | None]
+    """What a file of this name holds; None where there is none that a value would be made from."""
+    setting: Callable[[str], Digest | None]
+    """The environment variable of this name; None where there is none."""
+
+
+class Provenance:
+    """Vouches for clients, connections and their like by type and provenance."""
+
+    def __init__(self, ledger: Ledger, senses: OriginSenses) -> None:
+        self._ledger = ledger
+        self._senses = senses
+        self._known: dict[Origin, Digest | None] = {}
+        self._asked: set[Origin] = set()
+
+    def vouched(self, found: Mapping[str, Digested]) -> dict[str, Digested]:
+        """The same digests; those that are only an outline with the provenance of their names, or unknown."""
+        return {name: self.one(name, digested) for name, digested in found.items()}
+
+    def one(self, name: str, digested: Digested) -> Digested:
+        """The digest of what a name holds."""
+        if not digested.outline:
+            return digested
+        if name in self._ledger.left:
+            return replace(digested, digest=self._ledger.left[name])
+        made = self._made(name)
+        if made is None:
+            return replace(digested, digest=None, reason=digested.reason or "nobody saw how it was made")
+        return replace(digested, digest=Digest(BY_ORIGIN + text_digest(made, digested.digest or "")))
+
+    def _made(self, name: str) -> Digest | None:
+        origin = self._ledger.origins.of(name)
+        if origin is None:
+            return None
+        noted = self._ledger.ids.get(name)
+        if noted is None:  # it was bound before anybody watched, by what its cell says
+            if name in self._senses.stored_by_functions():
+                return None
+        elif noted != id(self._senses.namespace.get(name)):
+            return None
+        try:
+            return self._digest(origin)
+        except RecursionError:
+            return None
+
+    def _digest(self, origin: Origin) -> Digest | None:
+        """By the statement, by what it read, and by what it changed: oldest first, for there may be many."""
+        chain: list[Origin] = []
+        at: Origin | None = origin
+        while at is not None and at not in self._known and at not in self._asked:
+            chain.append(at)
+            at = at.before
+        done = "" if at is None else self._known.get(at, _ITSELF)
+        for each in reversed(chain):
+            self._asked.add(each)
+            parts = self._parts(each)
+            self._asked.discard(each)
+            unknown = done is None or parts is None
+            done = self._known[each] = None if unknown else text_digest("made", each.by, done or "", *(parts or ()))
+        return None if done is None else Digest(done)
+
+    def _parts(self, origin: Origin) -> list[str] | None:
+        """What a statement read, by content where that is still there; None where some of it is unknown."""
+        if origin.names is None:
+            return []
+        now = self._ledger.origins.of
+        space = self._senses.namespace
+        live = [name for name, then in origin.reads.items() if name in space and now(name) is then]
+        parts: list[str] = []
+        for name, then in origin.reads.items():
+            if name not in space and then is None:
+                continue  # a built-in, or nothing
+            if name not in live and not self._add(parts, name, self._then(then)):
+                return None
+        texts = set(origin.texts)
+        for name, digested in sorted(self._senses.reached(live, origin.names).items()):
+            digest = digested.digest
+            if digested.outline or digest is None:
+                digest = self._then(now(name))
+            if not self._add(parts, name, digest):
+                return None
+            texts |= _as_path(space.get(name))
+        settings = origin.names.chains & _ENVIRONMENT
+        for text in sorted(texts):
+            parts += [each for each in (self._senses.file_named(text), settings and self._senses.setting(text)) if each]
+        return parts
+
+    def _then(self, origin: Origin | None) -> Digest | None:
+        if origin is None:
+            return None
+        return _ITSELF if origin in self._asked else self._digest(origin)
+
+    @staticmethod
+    def _add(parts: list[str], name: str, digest: Digest | None) -> bool:
+        if digest is not None:
+            parts += (name, digest)
+        return digest is not None
+
+
+_ITSELF = Digest("itself")
+"""Where a function that makes a value also reads its name."""
+_ENVIRONMENT = frozenset({"os.environ", "os.getenv", "environ", "getenv", "os.environ.get", "environ.get"})
+
+
+def _as_path(value: Any) -> set[str]:
+    if isinstance(value, str):
+        return {value} if 0 < len(value) < 1024 else set()
+    return {str(value)} if hasattr(value, "__fspath__") else set()

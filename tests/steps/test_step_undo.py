@@ -1,0 +1,126 @@
+"""Taking back what steps did: `%%keel_undo`, ``keel.undo``, `%keel undo` (O26-O28)."""
+
+from keel_notebook.core.model import Kind, Status
+from keel_notebook.engine import undoing
+from tests.steps.conftest import Vanished
+
+STEPS = [f"%%keel_step s{i}\nv{i} = {i}\nhit('do{i}')\n" for i in (1, 2, 3)]
+UNDOS = [f"%%keel_undo s{i}\nhit(f'undo{{v{i}}}')\n" for i in (1, 2, 3)]
+CELLS = [cell for pair in zip(STEPS, UNDOS, strict=True) for cell in pair]
+DONE = ["do1", "do2", "do3"]
+
+
+def run(book, cells=CELLS):
+    for cell in cells:
+        book.ok(cell)
+
+
+def status(book):
+    return [e.ambient["status"] for e in book.entries(Kind.MARKER) if "undo" in e.ambient]
+
+
+def test_o26_undos_run_last_first_each_a_journaled_step_and_none_twice(book):
+    run(book)
+    said = book.ok("%keel undo").out
+    assert book.hits == [*DONE, "undo3", "undo2", "undo1"]
+    assert "s3" in said
+    journaled = [(e.step, e.status) for e in book.entries(Kind.UNDO) if e.step.startswith("undo:")]
+    assert journaled == [(f"undo:s{i}", Status.OK) for i in (3, 2, 1)]
+    assert status(book) == ["compensating", "failed"]
+    assert "nothing to undo" in str(book.ok("%keel undo").result)
+    run(book)
+    assert book.hits[6:] == DONE, "an undone step executes when it is wanted again"
+
+
+def test_o26_an_undo_is_bound_again_at_a_replay_with_the_value_that_was_journaled(book):
+    cell = "%%keel_step order\nids = [7, 8]\nfor i in ids: keel.undo(cancel, i)\nids.append(9)\n"
+    book.ok("def cancel(i): hit(f'cancel{i}')")
+    book.ok(cell)
+    book.again("def cancel(i): hit(f'cancel{i}')", cell)
+    book.ok("%keel undo order")
+    assert book.hits == ["cancel8", "cancel7"]
+
+
+def test_o26_registering_again_replaces_and_a_step_that_failed_can_be_undone(book):
+    book.ok("def cancel(what): hit(what)")
+    cell = "%%keel_step order\nkeel.undo(cancel, 'cancelled')\nraise OSError\n"
+    book.run(cell)
+    book.run(cell)
+    book.ok("%keel undo")
+    assert book.hits == ["cancelled"]
+    book.ok("%%keel_step other\nx = 1\n")
+    book.ok("%%keel_undo other\nhit('old')\n")
+    book.ok("%%keel_undo other\nhit('new')\n")
+    book.ok("%keel undo other")
+    assert book.hits[-1] == "new"
+    assert "old" not in book.hits
+
+
+def test_o27_compensating_and_the_undo_itself_are_synced_before_the_undo_runs(book):
+    seen = []
+    run(book, CELLS[:1])
+    book.shell.user_ns["look"] = lambda: seen.extend(status(book) + [e.step for e in book.entries(Kind.UNDO)])
+    book.ok("%%keel_undo s1\nlook()\n")
+    book.ok("%keel undo")
+    assert seen == ["compensating", "s1", "undo:s1"]
+
+
+def test_o27_an_undo_that_fails_says_so_stays_open_and_is_done_when_asked_again(book):
+    run(book, CELLS[:4])
+    book.ok("broken = True")
+    book.ok("%%keel_undo s1\nif broken: raise OSError('no line')\nhit('undo1')\n")
+    refused = book.run("%keel undo")
+    assert refused.code == "E062"
+    assert "compensate:OSError" in str(refused.error)
+    assert status(book) == ["compensating"]
+    assert book.run("%%keel_step s4\nhit('do4')\n").code == "E062", "nothing goes forward meanwhile"
+    book.ok("broken = False")
+    book.ok("%keel undo")
+    assert book.hits == ["do1", "do2", "undo2", "undo1"]
+
+
+def test_o28_after_a_death_in_the_middle_steps_come_back_nothing_goes_forward_and_the_rest_is_undone(book, monkeypatch):
+    run(book)
+    carry_out = undoing.Undoer._carry_out
+
+    def vanish(undoer, done, registration):
+        if done.step == "s2":
+            raise Vanished
+        return carry_out(undoer, done, registration)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(undoing.Undoer, "_carry_out", vanish)
+        assert isinstance(book.run("%keel undo").error, Vanished)
+    book.kill()
+    book.boot()
+    assert book.run("%keel undo").code == "E001", "s1 and s2 are not back in this kernel"
+    for cell in [*STEPS[:1], UNDOS[0], STEPS[1], UNDOS[1]]:
+        book.ok(cell)
+    assert book.run(STEPS[2]).code == "E062", "what was undone is not done again meanwhile"
+    book.ok("%keel undo")
+    assert book.hits == ["do1", "do2", "do3", "undo3", "undo2", "undo1"]
+    book.ok(STEPS[2])
+
+
+def test_o26_the_prefix_is_reserved_and_an_undo_registers_no_undo(book):
+    assert book.run("%%keel_step undo:x\n1\n").code == "E001"
+    assert book.run("keel.undo(print)").code == "E001", "outside a step"
+    assert book.run("%%keel_undo nothing\n1\n").code == "E001"
+    book.ok("def nested(): keel.undo(print)")
+    book.ok("%%keel_step s\nkeel.undo(nested)\n")
+    assert "compensate:E001" in str(book.run("%keel undo").error)
+
+
+def test_o26_what_could_not_be_found_again_after_a_death_is_refused_when_it_is_registered(book):
+    refused = book.run("%%keel_step s\nimport threading\nkeel.undo(print, threading.Lock())\n")
+    assert refused.code == "E020"
+
+
+def test_an_undone_guarded_step_may_happen_again_under_a_new_key(book):
+    pay = "%%keel_step pay --effect exactly_once\nhit(keel.idempotency_key())\nkeel.undo(hit, 'refund')\n"
+    book.ok(pay)
+    book.ok("%keel undo pay")
+    book.ok(pay)
+    first, refund, second = book.hits
+    assert refund == "refund"
+    assert first != second
