@@ -30,6 +30,7 @@ from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.provenance import OriginSenses, Provenance
+from keel_notebook.engine.references import References
 from keel_notebook.engine.runner import Parts, Runner
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
@@ -174,6 +175,9 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         )
         return frozenset(own)
 
+    def digest_of(value: Any) -> Digest | None:
+        return digester.digest(value).digest
+
     codec = GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace)
     runner = Runner(
         Parts(
@@ -189,6 +193,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             unpack_messages=unpack_messages,
             files_seen=files_seen,
             lane=lambda: lanes.current,
+            references=References(codec, namespace, digest_of, journal.records, kernel.ledger.stored),
             kept_inputs=kept_inputs,
         )
     )

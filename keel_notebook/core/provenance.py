@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keel_notebook.core.cellcode import ParsedCell
+from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.harmless import root_name, words
 from keel_notebook.core.model import Digest
@@ -175,3 +176,8 @@ class Origins:
         """These names were deleted."""
         for name in names:
             self._now.pop(name, None)
+
+
+def of_data(digest: Digest | None) -> bool:
+    """Whether a digest is of something that is there and can be put back: no client, and nothing unknown."""
+    return digest is not None and digest != ABSENT and not digest.startswith(BY_ORIGIN)

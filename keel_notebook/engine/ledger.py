@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import StepDone
-from keel_notebook.core.model import Digest, Entry, NotStored
+from keel_notebook.core.dotted import PATCHED
+from keel_notebook.core.model import Digest, Entry, FlowId, NotStored
+from keel_notebook.core.ports import Known
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, Origins
 from keel_notebook.engine.leftovers import Leftovers
 
@@ -27,6 +29,8 @@ class Ledger:
     producers: dict[str, str] = field(default_factory=dict)
     resources: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Names made by an ``--always`` step: the step and its code."""
+    stored: dict[str, tuple[FlowId, Known]] = field(default_factory=dict)
+    """Where the values are that steps left and nobody bound anew."""
     digests: dict[str, Digest | None] = field(default_factory=dict)
     """What the names that steps made held when their step ended."""
     leftovers: Leftovers = field(default_factory=Leftovers)
@@ -99,6 +103,10 @@ class Ledger:
         left = entry.ambient.get(LEFT, {})
         self.leftovers.recorded(entry.step, read=read, wrote=wrote | left)
         self.made(wrote, f"step {entry.step}")
+        if entry.payload is not None:
+            for item in entry.writes:
+                if item.digest is not None and item.name not in entry.ambient.get(PATCHED, ()):
+                    self.stored[item.name] = (entry.flow, Known(entry.entry, item.name, item.digest))
         used = {item.name for item in entry.writes if (item.digest or "").startswith(BY_ORIGIN)}
         self.origins.gone(entry.deleted)
         self.origins.step(wrote.keys() - left.keys() - used, f"step {entry.entry}")
@@ -118,6 +126,7 @@ class Ledger:
             self.wanted.discard(name)
             self.left.pop(name, None)
             self.ids.pop(name, None)
+            self.stored.pop(name, None)
             self.producers[name] = producer
             if resource is not None:
                 self.resources[name] = resource

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keel_notebook.core.model import Entry
+from keel_notebook.core.model import Digest, Entry
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.restore import Lost, asked_for, holdings
 from keel_notebook.engine.ledger import Ledger
@@ -50,6 +50,8 @@ class Restorer:
         self._runner = runner
         self._ledger = ledger
         self._shell = shell
+        self._restored: dict[str, Digest | None] = {}
+        """What names that were restored hold; nothing runs in between."""
 
     def restore(self, records: FlowRecords, names: Sequence[str] = ()) -> RestoreReport:
         """Everything that the newest run had, or the named names. Names that are there now are left alone
@@ -76,7 +78,7 @@ class Restorer:
 
     def _bring(self, entry: Entry, names: frozenset[str], restored: set[str], lost: list[Lost]) -> Sequence[str]:
         try:
-            failed = self._runner.restore(entry, names)
+            failed = self._runner.restore(entry, names, self._restored)
         except Exception as error:  # noqa: BLE001 a record that cannot be read affects its own step only (C56)
             reason = (
                 str(error) if isinstance(error, KeelError) else f"its record cannot be read: {type(error).__name__}"
@@ -84,6 +86,7 @@ class Restorer:
             lost += [Lost(name, f"run step {entry.step}: {reason}") for name in sorted(names)]
             return ()
         restored |= names
+        self._restored |= {item.name: item.digest for item in entry.writes if item.name in names}
         self._ledger.ran(entry)
         return failed
 

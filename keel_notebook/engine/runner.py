@@ -14,6 +14,7 @@ from typing import Any
 from keel_notebook.core.done import StepDone, decision_entry
 from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
 from keel_notebook.core.model import (
+    Digest,
     Effect,
     Entry,
     FileSeen,
@@ -32,7 +33,6 @@ from keel_notebook.core.ports import (
     Clock,
     Codec,
     Journal,
-    Known,
     Message,
     Tap,
     Unpacked,
@@ -43,6 +43,7 @@ from keel_notebook.core.ports import (
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
+from keel_notebook.engine.references import References
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
 _CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
@@ -67,6 +68,7 @@ class Parts:
     """From what the world saw, and the declared products, to the files that count."""
     lane: Callable[[], str]
     """The lane that is written; empty for the first one."""
+    references: References
     kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
     """Inputs for names that a conditional store may or may not have bound again."""
 
@@ -212,7 +214,8 @@ class Runner:
         if step.always or not attempt.recorded:  # a resource is rebuilt in every run: nothing of it is stored
             return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
         names = {name: value_at(parts.namespace, name) for name in written}
-        packed = parts.codec.pack(names, result=outcome.result, known={})
+        known = parts.references.known(step.flow, without=frozenset(changed.written))
+        packed = parts.codec.pack(names, result=outcome.result, known=known)
         if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
         changed_ones = {item.name for item in packed.not_stored if item.name in changed.in_place}
@@ -267,7 +270,7 @@ class Runner:
         """Bind a name, with all its aliases, to the value that an entry holds. Raises as ``prepare`` does."""
         if entry.payload is None:
             raise DamagedError(what="the payload", step=entry.step, detail="there is none")
-        values = self._parts.codec.unpack(entry.payload, resolve=self._resolve)
+        values = self._parts.codec.unpack(entry.payload, resolve=self._parts.references.resolver(entry, {}))
         self._put_for_all(name, values.names[name])
 
     def note(self, kind: Kind, step: StepNow, *, key: str, why: str) -> Entry:
@@ -322,8 +325,9 @@ class Runner:
         self._parts.journal.append(adopted)
         return adopted
 
-    def prepare(self, entry: Entry) -> Prepared:
-        """Read a record whole, without touching the notebook.
+    def prepare(self, entry: Entry, *, sure: Mapping[str, Digest | None] | None = None) -> Prepared:
+        """Read a record whole, without touching the notebook. ``sure``: what names are known to hold right now;
+        those of the record's inputs, which were compared just now, where it is left out.
 
         Raises DamagedError (E051), or whatever the record's own classes raise while they are rebuilt: the caller
         then executes (C56).
@@ -332,18 +336,20 @@ class Runner:
         if "sys_path" in entry.ambient:  # modules that the values need may lie where the step itself pointed to
             self._parts.ambient.apply({"sys_path": entry.ambient["sys_path"]})
         if entry.payload is not None:
-            values = self._parts.codec.unpack(entry.payload, resolve=self._resolve)
+            sure = {item.name: item.digest for item in entry.inputs} if sure is None else sure
+            resolve = self._parts.references.resolver(entry, sure)
+            values = self._parts.codec.unpack(entry.payload, resolve=resolve)
         messages: tuple[Message, ...] = ()
         if entry.outputs is not None:
             messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
         return Prepared(entry, values, messages, entry.not_stored)
 
-    def restore(self, entry: Entry, names: frozenset[str]) -> Sequence[str]:
+    def restore(self, entry: Entry, names: frozenset[str], sure: Mapping[str, Digest | None]) -> Sequence[str]:
         """Bind some names of a record, without its outputs; what could not be put back, in words.
 
         Raises as ``prepare`` does, before anything is bound.
         """
-        prepared = self.prepare(replace(entry, outputs=None))
+        prepared = self.prepare(replace(entry, outputs=None), sure=sure)
         values = {name: prepared.values.names[name] for name in sorted(names)}
         self._parts.namespace.update({name: value for name, value in values.items() if "." not in name})
         return [*self._put_attributes(values), *self._parts.ambient.apply(entry.ambient)]
@@ -358,9 +364,6 @@ class Runner:
                 except (KeyError, AttributeError, TypeError) as problem:
                     lost.append(f"{name}: {type(problem).__name__}")
         return lost
-
-    def _resolve(self, known: Known) -> Any:
-        return self._parts.namespace[known.name]
 
     def replay(
         self, prepared: Prepared, *, show: Callable[[Any], None], keep: frozenset[str] = frozenset()

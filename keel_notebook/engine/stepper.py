@@ -17,7 +17,7 @@ from keel_notebook.core.dotted import is_module
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Entry, FlowId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.provenance import BY_ORIGIN, LEFT
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
 from keel_notebook.engine.attempt import Attempt, StepNow
@@ -186,8 +186,7 @@ class Stepper:
     def held(self, look: Look) -> dict[str, State]:
         """The inputs of a step that hold its own change."""
         state, name = self._ledger.leftovers.state, look.step.name
-        # A client that was used is no other client, and there is no way back to the one before.
-        own = (item for item in look.step.inputs.values() if not (item.digest or "").startswith(BY_ORIGIN))
+        own = (item for item in look.step.inputs.values() if not (item.digest or "").startswith(BY_ORIGIN))  # clients
         found = {item.name: state(name, item.name, item.digest) for item in own}
         return {n: held for n, held in found.items() if held is not State.FREE}
 
@@ -216,7 +215,7 @@ class Stepper:
 
     def as_before(self, look: Look, step: StepNow) -> str:
         """Put the inputs back as they were before a try that failed; why that cannot be done, or ""."""
-        wanted = {name: item.digest for name, item in step.inputs.items() if item.digest not in (None, d.ABSENT)}
+        wanted = {name: item.digest for name, item in step.inputs.items() if of_data(item.digest)}
         held = self.inputs(wanted, look.cell.parsed)
         changed = [name for name in wanted if name in held and not d.same(held[name].digest, wanted[name])]
         records = self._records(step.flow) if changed else None
@@ -279,7 +278,7 @@ class Stepper:
             name
             for name in suspects
             if self._senses.copyable(name)
-            and not (look.step.inputs[name].digest or d.ABSENT).startswith((d.ABSENT, BY_ORIGIN))
+            and of_data(look.step.inputs[name].digest)
             and lifecycle.holding(look.records, name, look.step.inputs[name].digest) is None
         )
 

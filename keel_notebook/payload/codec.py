@@ -57,8 +57,9 @@ class GraphCodec:
     def pack(self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known]) -> Packed:
         """Write the values of ``names`` and the one-element tuple ``result`` as one graph.
 
-        Objects in ``known`` (by ``id``) become references. What cannot be stored, or looks like a credential, is
-        left out and named in ``not_stored``; the result under the name ``_``. Raises what the journal raises.
+        Objects in ``known`` (by ``id``) become references where they still hold what is recorded of them. What cannot
+        be stored, or looks like a credential, is left out and named in ``not_stored``; the result under the name
+        ``_``. Raises what the journal raises.
         """
         left_out: list[NotStored] = []
         values: list[tuple[str, Any]] = []
@@ -71,7 +72,9 @@ class GraphCodec:
         encoded = self._encode(values, referable, names, left_out)
         contents = Contents()
         payload = self._write(encoded, [name for name, _ in values], contents)
-        digests: dict[int, Digest | None] = {identity: one.digest for identity, (_, one) in referable.items()}
+        digests: dict[int, Digest | None] = {
+            identity: one.digest for identity, (_, one) in referable.items() if one in encoded.known
+        }
         writes = []
         for (name, value), size in zip(values, encoded.sizes, strict=True):
             if name:
@@ -101,7 +104,7 @@ class GraphCodec:
             return Unpacked(found, result=result, has_result=True)
         return Unpacked(found)
 
-    def _referable(self, known: Mapping[int, Known], values: Values) -> Referable:
+    def _referable(self, known: Mapping[int, Known], values: Values) -> dict[int, tuple[Any, Known]]:
         """The journaled objects that a reference may stand for, with the objects themselves.
 
         An identity means something only while its object lives, so they are looked up where they live. Scalars are
@@ -121,7 +124,7 @@ class GraphCodec:
     def _encode(
         self,
         values: list[tuple[str, Any]],
-        known: Referable,
+        known: dict[int, tuple[Any, Known]],
         writing: Mapping[str, Any],
         left_out: list[NotStored],
     ) -> Encoded:
@@ -129,7 +132,12 @@ class GraphCodec:
         while True:
             try:
                 with quiet_gc():
-                    return self._encoder.encode(values, known, writing)
+                    encoded = self._encoder.encode(values, known, writing)
+                changed = self._changed(known, encoded.known)
+                if not changed:
+                    return encoded
+                for identity in changed:
+                    del known[identity]
             except Guilty as found:
                 name, value = values.pop(found.at)
                 name = name or RESULT
@@ -137,6 +145,15 @@ class GraphCodec:
                     left_out.append(guilty.secret(name, value))
                 else:
                     left_out.append(guilty.not_stored(name, value, found.part, found.hint))
+
+    def _changed(self, known: Referable, used: Sequence[Known]) -> list[int]:
+        """Objects that hold something else by now than the record which they would refer to."""
+        asked = set(used)
+        return [
+            identity
+            for identity, (thing, one) in known.items()
+            if one in asked and self._digester.digest(thing).digest != one.digest
+        ]
 
     def _write(self, encoded: Encoded, names: Sequence[str], contents: Contents) -> Payload:
         tables, objects = encoded.buffers.write(self._journal, contents)

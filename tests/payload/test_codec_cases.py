@@ -443,7 +443,7 @@ def test_references_stand_for_objects_that_are_journaled_already(kernel, extra):
     )
     first = kernel.pack({name: kernel.space[name] for name in ("rows", "big", "ns")})
     space = kernel.space
-    known = {id(space[name]): Known("1.1", name, "d" * 32) for name in ("rows", "big", "ns")}
+    known = {id(space[name]): Known("1.1", name, kernel.digest(space[name]).digest) for name in ("rows", "big", "ns")}
     packed = kernel.step(f"alias = rows; held = {{'r': rows, 'b': [big, big]}}; view = big[:3]{extra}", known=known)
     assert packed.payload.refs == ("1.1",)
     found = kernel.codec.unpack(packed.payload, resolve=lambda one: space[one.name]).names
@@ -460,7 +460,9 @@ def test_references_stand_for_objects_that_are_journaled_already(kernel, extra):
 def test_only_references_that_are_used_are_resolved(kernel):
     kernel.run("import types\n" + "\n".join(f"l{at} = [{at}]" for at in range(600)))
     space = kernel.space
-    known = {id(space[f"l{at}"]): Known(f"1.{at}", f"l{at}", "d" * 32) for at in range(600)}
+    known = {
+        id(space[f"l{at}"]): Known(f"1.{at}", f"l{at}", kernel.digest(space[f"l{at}"]).digest) for at in range(600)
+    }
     asked = []
 
     def resolve(one):

@@ -1,0 +1,77 @@
+"""Values that one record holds and another refers to (DESIGN 6): the live object, else what is stored.
+
+A step that binds ``b = a`` is recorded with a reference to the record of ``a``. So the two are one object again after
+a restart, and nothing is written twice. A reference never brings another content than the one that was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from keel_notebook.core.decide import same
+from keel_notebook.core.model import Digest, Entry, EntryId, FlowId
+from keel_notebook.core.ports import Codec, FlowRecords, Known, Unpacked
+from keel_notebook.errors import DamagedError, UntrustedError
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Finds what references of one kernel stand for."""
+
+    codec: Codec
+    namespace: Mapping[str, Any]
+    digest: Callable[[Any], Digest | None]
+    records: Callable[[FlowId], FlowRecords]
+    stored: Mapping[str, tuple[FlowId, Known]]
+    """Names whose values the records of steps hold, as far as is known."""
+
+    def known(self, flow: FlowId, *, without: frozenset[str]) -> dict[int, Known]:
+        """Live objects, by their identity, that a new record of this flow may refer to; the codec compares them."""
+        found = {}
+        for name, (home, one) in self.stored.items():
+            if home == flow and name not in without and name in self.namespace:
+                found[id(self.namespace[name])] = one
+        return found
+
+    def resolver(self, entry: Entry, sure: Mapping[str, Digest | None]) -> Callable[[Known], Any]:
+        """What finds the objects that ``entry`` refers to. ``sure``: what names are known to hold right now.
+
+        It raises DamagedError (E051) or UntrustedError (E050) where a record is needed and not to be had.
+        """
+        read: dict[EntryId, Unpacked] = {}
+        return lambda known: self._resolve(known, entry.flow, sure, read)
+
+    def _resolve(
+        self,
+        known: Known,
+        flow: FlowId,
+        sure: Mapping[str, Digest | None],
+        read: MutableMapping[EntryId, Unpacked],
+    ) -> Any:
+        if known.name in self.namespace:
+            live = self.namespace[known.name]
+            if same(sure.get(known.name), known.digest) or same(self.digest(live), known.digest):
+                return live
+        if known.entry not in read:
+            read[known.entry] = self._read(known, flow, sure, read)
+        names = read[known.entry].names
+        if known.name not in names:
+            raise DamagedError(what=f"the record of {known.name}", detail="it does not hold that name")
+        return names[known.name]
+
+    def _read(
+        self,
+        known: Known,
+        flow: FlowId,
+        sure: Mapping[str, Digest | None],
+        read: MutableMapping[EntryId, Unpacked],
+    ) -> Unpacked:
+        records = self.records(flow)
+        entry = next((entry for entry in records.entries if entry.entry == known.entry), None)
+        if entry is None or entry.payload is None:
+            raise DamagedError(what=f"the record of {known.name}", detail="it is gone, and another one refers to it")
+        if entry.entry in records.untrusted:
+            raise UntrustedError(journal="", step=entry.step)
+        return self.codec.unpack(entry.payload, resolve=lambda one: self._resolve(one, flow, sure, read))
