@@ -52,8 +52,7 @@ class SetAttributes:
         if not self._paths:
             return set()
         tops = {_top(module) for module in modules}
-        values = (self._namespace.get(name) for name in names)
-        tops |= {_top(value.__name__) for value in values if isinstance(value, types.ModuleType)}
+        tops |= {_home(self._namespace[name]) for name in names if name in self._namespace}
         return {path for root, paths in self._paths.items() if self.package(root) in tops for path in paths}
 
     def value(self, path: str) -> Any:
@@ -62,10 +61,10 @@ class SetAttributes:
         return value_at(self._namespace if root in self._namespace else sys.modules, path)
 
     def package(self, path: str) -> str:
-        """The package of the module that a dotted name starts with, or "" where it starts with no module."""
+        """The package of the module or class that a dotted name starts with; "" where it is the notebook's own."""
         root = path.partition(".")[0]
-        module = self._namespace.get(root, sys.modules.get(root))
-        return _top(module.__name__) if isinstance(module, types.ModuleType) else ""
+        owner = self._namespace.get(root, sys.modules.get(root))
+        return _home(owner) if isinstance(owner, types.ModuleType | type) else ""
 
 
 def attributes_set(tree: ast.AST) -> Iterator[str]:
@@ -80,6 +79,14 @@ def attributes_set(tree: ast.AST) -> Iterator[str]:
             case ast.Call(args=[ast.Constant(value=str(path)), *_]):
                 if last_name(node.func) == "patch" and path.count("."):
                     yield path
+
+
+def _home(value: Any) -> str:
+    """The package that a value comes from: of a module itself, of anything else its class."""
+    if isinstance(value, types.ModuleType):
+        return _top(value.__name__)
+    home = (value if isinstance(value, type) else type(value)).__module__
+    return _top(home) if isinstance(home, str) and home not in ("__main__", "builtins") else ""
 
 
 def _top(module: str) -> str:

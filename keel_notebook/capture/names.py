@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress, repeat
 from operator import is_not
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.capture.aliases import Shared, arrays_under, bound_to_same, held_elsewhere, sharing
@@ -136,6 +136,8 @@ class NameWatch:
                 continue
             found[name] = digested
             more = digested.reaches | self._in_text(name)
+            if id(self._shell.user_ns.get(name)) in _EVALUATORS:
+                more |= frozenset(persons_names(self._shell))
             self._through_functions |= more
             todo += [(each, before) for each in more - before]
         return {_shown(name): digested for name, digested in found.items()}
@@ -164,13 +166,23 @@ class NameWatch:
             return self._digested_attribute(name, digest)
         value = self._shell.user_ns.get(name, _MISSING)
         if value is _MISSING:
-            return None if hasattr(builtins, name) or name in _IPYTHONS_OWN else _NOT_HERE
+            return self._digested_builtin(name, digest)
         if name in _PYTHONS_OWN or (name in _IPYTHONS_OWN and self._shell.user_ns_hidden.get(name) is value):
             return None
         found = digest(value)
         self._digests[name] = (id(value), found)
         self._bound_by_functions |= self._definitions.stores(value)
         return found
+
+    @staticmethod
+    def _digested_builtin(name: str, digest: Callable[[Any], Digested]) -> Digested | None:
+        value = getattr(builtins, name, _MISSING)
+        if name in _IPYTHONS_OWN or name in _CONSTANTS:
+            return None
+        if value is _MISSING:
+            return _NOT_HERE
+        pythons = isinstance(value, BuiltinFunctionType | type) and value.__module__ in ("builtins", "io", "_io")
+        return None if pythons or type(value).__module__ == "_sitebuiltins" else digest(value)  # a cell set it
 
     def _digested_attribute(self, name: str, digest: Callable[[Any], Digested]) -> Digested:
         self._paths.add(name)
@@ -337,6 +349,8 @@ class NameWatch:
 
 
 _IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit", "open"})
+_CONSTANTS = frozenset({"True", "False", "None", "Ellipsis", "NotImplemented", "__debug__", "__import__"})
+_EVALUATORS = frozenset(map(id, (eval, exec, globals)))
 _PYTHONS_OWN = frozenset(
     {"__name__", "__builtins__", "__builtin__", "__doc__", "__loader__", "__spec__", "__package__"}
 )

@@ -5,43 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from keel_notebook.core import harmless
-from keel_notebook.core.findings import Findings, Shared, State, meet
+from keel_notebook.core.findings import Findings, State, meet
 from keel_notebook.core.hidden import UNKNOWN_MAGIC, Text
 from keel_notebook.core.magictext import RUNNING, Magic
 from keel_notebook.core.magictext import Scope as MagicScope
+from keel_notebook.core.pointnames import Names
 from keel_notebook.core.scopes import COMPREHENSIONS, Comprehension, Function, Scope
 
 Deferred = Callable[[Function, Scope], Findings]
 
 
-class Expressions:
-    """One piece of code (a cell, or a function's body) on its way through ``Flow``: the expressions."""
-
-    def __init__(self, scope: Scope, shared: Shared) -> None:
-        self.scope = scope
-        self.owner = scope
-        """The scope that assignments bind in: ``scope``, unless that is a comprehension's."""
-        self.shared = shared
-        self.found = Findings()
-        self.block_id = 0
-        self.statement_at = 0
-        self.call = ""
-        self.lazy = False
-        self.later: dict[str, list[Findings]] = {}
-        """Functions and classes that this cell has defined and that run when somebody calls them."""
-        self.members: dict[str, list[Findings]] = {}
-        """The same for what the class body around the point has defined."""
-        self.awaited: set[str] = set()
-        """Names that code which is already known may read at any later time."""
-        self.fragile = 0
-        """Above 0 where a block may be left after any of its statements."""
-        self._perhaps_not = 0
-        """Above 0 in the part of an expression that need not be evaluated (``and``, ``if else``, a loop)."""
-        self._running: set[int] = set()
-        self._added: dict[int, Findings] = {}
+class Expressions(Names):
+    """One piece of code on its way through ``Flow``: the expressions."""
 
     # What Flow adds: statements inside magics and functions.
     def block(self, body: list[ast.stmt], state: State) -> State | None:
@@ -55,78 +32,6 @@ class Expressions:
     def deferred(self, node: Function, scope: Scope) -> Findings:
         """What the body of a function does when it runs."""
         raise NotImplementedError
-
-    # Names.
-    def load(self, name: str, state: State, *, changes: bool = True) -> None:
-        """A read of ``name`` at this point."""
-        scope = self.scope
-        in_class = scope.kind == "class" and name in scope.bound
-        if in_class and name in state.here:
-            for piece in self.members.get(name, ()):
-                self.release(piece, frozenset(state.gone))
-            return
-        if not in_class and not scope.is_notebooks(name):
-            return
-        name = scope.spelt(name)
-        if changes:
-            self.found.changing.add(name)
-        if self.lazy:
-            self.awaited.add(name)
-        self.load_notebooks(name, frozenset(state.gone))
-
-    def load_notebooks(self, name: str, gone: frozenset[str]) -> None:
-        """A read of the notebook's variable ``name`` where ``gone`` is surely gone."""
-        found = self.found
-        found.loads[name] = found.loads[name] & gone if name in found.loads else gone
-        if name not in gone:
-            found.reads.add(name)
-            # Where an error may be caught, that there is no such name is something to see as well.
-            at = -1 if self.fragile else self.statement_at
-            found.first_read[name] = min(at, found.first_read.get(name, at))
-        for piece in self.later.get(name, ()):
-            self.release(piece, gone)
-
-    def release(self, piece: Findings, gone: frozenset[str]) -> None:
-        """Code that may run from here on, where ``gone`` is surely gone: its reads count now."""
-        if id(piece) in self._running:
-            return
-        self._running.add(id(piece))
-        for name, own in piece.loads.items():
-            self.load_notebooks(name, gone | own)
-            if piece.first_read.get(name, 0) < 0:
-                self.found.first_read[name] = -1
-        self.found.texts.update(replace(text, given=text.given | gone) for text in piece.texts)
-        self._running.discard(id(piece))
-        if id(piece) in self._added:
-            return
-        self._added[id(piece)] = piece
-        self.awaited |= piece.loads.keys()
-        self.found.add(piece)
-        for name in piece.stored:
-            self.found.stored.setdefault(name, set()).add(-1)
-            self.found.last_store[name] = self.statement_at
-
-    def store(self, name: str, state: State) -> None:
-        """A binding of ``name`` at this point."""
-        owner = self.owner
-        if owner.kind == "class" and name in owner.bound:
-            state.here.add(name)
-        elif owner.kind == "module" or name in owner.declared:
-            name = owner.spelt(name)
-            state.gone.add(name)
-            state.bound.add(name)
-            self.found.stored.setdefault(name, set()).add(self.block_id)
-            self.found.last_store[name] = self.statement_at
-
-    def delete(self, name: str, state: State) -> None:
-        """A deletion of ``name`` at this point: what it was before the cell can no longer be read either."""
-        owner = self.owner
-        state.here.discard(name)
-        if owner.kind == "module" or name in owner.declared:
-            name = owner.spelt(name)
-            state.gone.add(name)
-            state.bound.discard(name)
-            self.found.deleted.add(name)
 
     # Expressions.
     def value(self, node: ast.AST, state: State) -> None:
@@ -167,10 +72,14 @@ class Expressions:
         self.found.everything = self.found.everything or reason
 
     def _name(self, node: ast.Name, state: State) -> None:
+        if node.id in harmless.EVALUATORS and node.id not in state.gone and self.scope.is_notebooks(node.id):
+            self.reads_everything(f"it hands on {node.id}")  # `map(eval, texts)`
         self.load(node.id, state)
 
     def _constant(self, node: ast.Constant, state: State) -> None:
         if isinstance(node.value, str):
+            if node.value == "__main__":
+                self.reads_everything("it names __main__")
             self.text(node.value, state)
 
     def _operands(self, node: ast.AST, state: State) -> None:
@@ -225,6 +134,11 @@ class Expressions:
                     self.load(name, state, changes=False)  # `if "df" not in globals():`
                     self.found.first_read[name] = -1
                     return
+                if harmless.is_modules(where):
+                    return
+            case ast.Compare(left=ast.Name(id="__name__") as left, comparators=[ast.Constant(value="__main__")]):
+                self.look(left, state)
+                return
         self.look(node.left, state)
         self.look(node.comparators[0], state)
         self._perhaps(node.comparators[1:], state)
@@ -257,12 +171,14 @@ class Expressions:
         match node.slice:
             case ast.Constant(value=str(name)) if self._is_namespace(node.value):
                 self.load(name, state)  # `globals()["df"]`
+            case ast.Constant(value=str(name)) if harmless.is_modules(node.value) and name != "__main__":
+                self.found.modules.add(name)  # `sys.modules["json"]`
             case index:
                 self.value(node.value, state)
                 self.look(index, state)
 
     def _attribute(self, node: ast.Attribute, state: State) -> None:
-        if node.attr in harmless.NAMESPACE_ATTRIBUTES:
+        if node.attr in harmless.NAMESPACE_ATTRIBUTES or harmless.leads_to_all(node):
             self.reads_everything(f"it uses {node.attr}")
         root = harmless.root_name(node)
         if root and self.scope.is_notebooks(root):
@@ -280,13 +196,16 @@ class Expressions:
         return False
 
     def _call(self, node: ast.Call, state: State) -> None:
-        func, call = node.func, harmless.last_name(node.func)
+        func, call = node.func, harmless.called(node.func)
         if self._is_namespace(node):
             self.reads_everything(f"it calls {call}()")
         if isinstance(func, ast.Name) and func.id in {"eval", "exec"} and self._evaluates(node, state):
             return
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Constant) and call.startswith("format"):
             self._formats(str(func.value.value), state, node)
+            return
+        if call == "get" and isinstance(func, ast.Attribute) and harmless.is_modules(func.value):
+            self.values(node.args, state)  # `sys.modules.get("json")`
             return
         self._imports_by_name(node, call)
         if call in harmless.SETTING_CALLS:
@@ -301,6 +220,9 @@ class Expressions:
         self.call = outer
 
     def _callee(self, func: ast.expr, call: str, state: State) -> None:
+        if isinstance(func, ast.Name):
+            self.load(func.id, state)
+            return
         if not (isinstance(func, ast.Attribute) and call in harmless.LOOKING_METHODS):
             self.value(func, state)
             return

@@ -74,10 +74,24 @@ NAMESPACES = frozenset({"globals", "locals", "vars", "dir"})
 NAMESPACE_ATTRIBUTES = words(
     """
     user_ns user_global_ns user_module run_cell run_cell_async run_line_magic run_cell_magic f_globals f_locals
-    f_back _getframe currentframe
+    f_back _getframe currentframe __globals__
     """
 )
 """Attributes that lead to the notebook's namespace by another way than a name."""
+
+EVALUATORS = frozenset({"eval", "exec", "globals"})
+"""Built-in functions that read any name when somebody else calls them."""
+_SHELL_ONLY = words(
+    """
+    system getoutput getoutput_pager kernel config display_formatter history_manager magics_manager events
+    set_custom_exc showtraceback execution_count input_transformers_cleanup input_transformers_post ast_transformers
+    colors profile_dir ipython_dir enable_gui enable_matplotlib comm_manager set_next_input display_pub user_ns_hidden
+    register_magic_function register_magics find_line_magic find_cell_magic has_trait parent_header
+    """
+)
+"""What a cell may ask of IPython without asking for a variable."""
+ANY_WORD = "any word"
+"""Stands for the call of a text whose words may name anything: ``pd.eval("k + 1")``, ``ne.evaluate("a * b")``."""
 
 RUN_ONCE_MAGICS = words("time capture prun keel_step snakeviz pyinstrument scalene viztracer")
 """Cell magics whose body runs once, in the notebook's namespace: a step may stand below one."""
@@ -103,6 +117,29 @@ def last_name(node: ast.AST) -> str:
         case ast.Call(func=inner):
             return last_name(inner)
     return ""
+
+
+def called(func: ast.AST) -> str:
+    """The name under which the calls of a function are known: the last part of its name, mostly."""
+    name = last_name(func)
+    if name in {"eval", "evaluate"} and isinstance(func, ast.Attribute):
+        return ANY_WORD if root_name(func.value) in {"pd", "pandas", "ne", "numexpr"} else name
+    return name
+
+
+def is_modules(node: ast.AST) -> bool:
+    """Whether an expression is ``sys.modules``."""
+    return isinstance(node, ast.Attribute) and node.attr == "modules" and last_name(node.value) == "sys"
+
+
+def leads_to_all(node: ast.Attribute) -> bool:
+    """Whether an attribute leads to every name: ``builtins.eval``, ``sys.modules``, ``get_ipython().ev``."""
+    if is_modules(node):
+        return True
+    if node.attr in EVALUATORS and last_name(node.value) in {"builtins", "__builtins__"}:
+        return True
+    asks = isinstance(node.value, ast.Call) and last_name(node.value) == "get_ipython"
+    return asks and node.attr not in _SHELL_ONLY
 
 
 def root_name(node: ast.AST) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from keel_notebook.core.harmless import words
+from keel_notebook.core.harmless import ANY_WORD, words
 
 QUERY_CALLS = words(
     """
@@ -115,7 +115,7 @@ def hidden_names(texts: Iterable[Text], existing: Mapping[str, str]) -> frozense
 def _named(text: Text) -> Named:
     value = text.value[:_LONGEST]
     formula = "~" in value and _FORMULA.fullmatch(value) is not None
-    query = formula or text.call in QUERY_CALLS or text.call.startswith("%") or _is_sql(value)
+    query = formula or text.call == ANY_WORD or text.call in QUERY_CALLS or text.call.startswith("%") or _is_sql(value)
     if not query:
         if not any(sign in value for sign in "@${"):
             return NOTHING
@@ -127,7 +127,7 @@ def _named(text: Text) -> Named:
     sigils = _sigils(value).union(_TEMPLATE.findall(value), _COLON.findall(value)) - text.given
     # A formula may call functions of the notebook, and the line of a magic that nobody knows
     # (`%Rpush df`, `%%R -i df`) may name anything at all.
-    return Named(sigils, words, words if formula or text.call == UNKNOWN_MAGIC else frozenset())
+    return Named(sigils, words, words if formula or text.call in (UNKNOWN_MAGIC, ANY_WORD) else frozenset())
 
 
 def _is_sql(text: str) -> bool:

@@ -47,13 +47,18 @@ class Case:
 
 
 def cases(table: Path) -> list[Case]:
-    """The cases of a file: ``== name [executes]``, then three cells with ``--`` between them; ``#`` for headings."""
+    """The cases of a file: a head ``== name [executes] [edit OLD => NEW]`` and three cells with ``--`` between
+    them. ``#`` starts a heading."""
     found = []
     for part in re.split(r"^== ", table.read_text(), flags=re.M)[1:]:
         head, _, body = part.partition("\n")
-        name, *words = head.split()
-        above, step, below = re.split(r"^--\n", re.sub(r"^#.*\n", "", body, flags=re.M), flags=re.M)
-        found.append(Case(name, above.strip("\n"), step.strip("\n"), below.strip("\n"), "executes" in words))
+        words, _, edit = head.partition(" edit ")
+        name, *more = words.split()
+        cells = re.split(r"^--\n", re.sub(r"^#.*\n", "", body, flags=re.M), flags=re.M)
+        above, step, below = (cell.strip("\n") for cell in cells)
+        old, _, new = edit.partition(" => ")
+        assert old in above
+        found.append(Case(name, above, step, below, "executes" in more, (old, new) if old else None))
     return found
 
 
