@@ -232,7 +232,8 @@ class NameWatch:
             del namespace[name]
         return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes)
 
-    def _watched(self, cell: CellNames, namespace: dict[str, Any]) -> dict[str, Digested]:
+    def _mentioned(self, cell: CellNames, namespace: Mapping[str, Any]) -> dict[int, Digested]:
+        """By id: digests of the values that the cell mentions and may change."""
         digests: dict[int, Digested] = {}
         for name in {*cell.mentioned, *self._digests} & namespace.keys():
             value = namespace[name]
@@ -245,6 +246,10 @@ class NameWatch:
                 digested = self._digester.digest(value)
             if digested.digest is not None:
                 digests[id(value)] = digested
+        return digests
+
+    def _watched(self, cell: CellNames, namespace: dict[str, Any]) -> dict[str, Digested]:
+        digests = self._mentioned(cell, namespace)  # a call of its own: its variables would count as holders
         if not digests:
             return {}
         groups = bound_to_same(namespace, digests)

@@ -66,6 +66,12 @@ class TreeWalk:
 
     def digest(self, value: Any) -> bytes:
         """The digest of ``value``. Raises NotATree, and Unknown for a value without a shape."""
+        try:
+            return self._digest(value)
+        finally:
+            del self._codes  # it leads back here: the value would live until the garbage is collected
+
+    def _digest(self, value: Any) -> bytes:
         level: list[Iterable[Any]] = [(value,)]
         while level:
             self._next = []

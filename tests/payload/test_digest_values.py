@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import functools
+import gc
 import io
 import itertools
 import math
@@ -15,6 +16,7 @@ import re
 import socket
 import sqlite3
 import struct
+import sys
 import threading
 import types
 import weakref
@@ -312,3 +314,15 @@ def test_a_type_that_raises_anything_has_no_digest_and_raises_nothing(kernel):
 def test_a_reason_never_shows_a_value(kernel):
     value = {"sk-test-1234567890abcdef": (i for i in ())}
     assert "sk-test" not in kernel.digest(value).reason
+
+
+def test_a_digest_keeps_nothing_alive(kernel):
+    values = [[weakref.ref(kernel)], {"a": {1, 2}}, (lambda: 1,), [[1], [2]]]
+    gc.disable()
+    try:
+        before = [sys.getrefcount(value) for value in values]
+        for value in values:
+            kernel.digest(value)
+        assert [sys.getrefcount(value) for value in values] == before
+    finally:
+        gc.enable()
