@@ -7,7 +7,7 @@ PARALLEL := $(PYTEST) -n 2 --dist loadfile --max-worker-restart 0
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab lint test bench soak labextension webtest browser screenshots examples picture wheel chromium clean
+.PHONY: help setup demo lab lint test bench docs soak labextension webtest browser screenshots examples picture wheel chromium clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ browser: labextension chromium  ## real JupyterLab and Notebook 7 in Chromium
 
 screenshots: labextension chromium  ## take the pictures of the docs anew
 	@$(BIN)/python scripts/screenshots.py
+
+docs: $(READY)  ## the pages of docs/ as a site in build/site
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
 
 bench: $(READY)  ## speed, as ratios measured in one run; report in build/bench
 	@$(BIN)/python -m bench
