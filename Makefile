@@ -69,7 +69,7 @@ screenshots: labextension chromium  ## take the pictures of the docs anew
 	@$(BIN)/python scripts/screenshots.py
 
 docs: $(READY)  ## the pages of docs/ as a site in build/site
-	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
+	@$(BIN)/python scripts/site.py build/site
 
 bench: $(READY)  ## speed, as ratios measured in one run; report in build/bench
 	@$(BIN)/python -m bench

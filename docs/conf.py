@@ -1,12 +1,11 @@
 """The site of these pages (`make docs`): Sphinx with MyST, so that the sources stay plain Markdown.
 
-Pages of the repository's root become pages of the site; what is no page (code, notebooks) keeps its name only.
+Links to the repository's root lead to pages of the site; what is no page (code, notebooks) keeps its name only.
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 project = "keel-notebook"
@@ -19,7 +18,6 @@ exclude_patterns = ["conf.py"]
 # JSON with "…" for what varies, and shell transcripts, are shown as they are.
 suppress_warnings = ["misc.highlighting_failure"]
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = {"../ARCHITECTURE.md": "architecture", "../CHANGELOG.md": "changelog"}
 LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>\.\./[^)#\s]*)(?P<place>#[^)]*)?\)")
 
@@ -52,11 +50,7 @@ changelog
 
 def read(app: Any, name: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx calls it so
     """Give the first page its table of contents, and let links lead to pages of the site."""
-    text = source[0] + (CONTENTS if name == "index" else "")
-    if name in PAGES.values():
-        original = next(path for path, page in PAGES.items() if page == name)
-        text = (ROOT / original.removeprefix("../")).read_text("utf-8").replace("](docs/", "](")
-    source[0] = LINK.sub(_link, text)
+    source[0] = LINK.sub(_link, source[0]) + (CONTENTS if name == "index" else "")
 
 
 def _link(found: re.Match[str]) -> str:

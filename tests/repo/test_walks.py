@@ -103,3 +103,17 @@ def test_the_quick_start(notebook, tmp_path):
     book.rerun()
     assert decisions(book) == {"load": "executed", "train": "executed"}
     assert "train" in book.execute("%keel").text
+
+
+def test_every_how_to(notebook):
+    """Each cell of the page runs; after a kill the steps replay and show the same."""
+    book = notebook(cells("docs/howto.md"))
+    shown = book.run_all()
+    assert len(shown) == len(book.cells) - 2
+    again = book.rerun()
+    decided = decisions(book)
+    assert set(decided) == {"answers", "features", "prices", "lesson", "cleaned"}
+    assert set(decided.values()) == {"replayed"}
+    marked = [at for at, cell in enumerate(book.cells[2:]) if "keel_step" in cell or "# keel: step" in cell]
+    assert [again[at].outputs for at in marked] == [shown[at].outputs for at in marked]
+    assert shown[1].text == "20"
