@@ -65,7 +65,9 @@ class LiveNotebook:
     @property
     def pid(self) -> int:
         """The kernel's process."""
-        return int(self._manager.provisioner.pid)  # type: ignore[union-attr]
+        provisioner = self._manager.provisioner
+        assert provisioner is not None
+        return int(provisioner.pid)
 
     def kill(self) -> None:
         """SIGKILL, as the system does it to a kernel that took too much memory."""
