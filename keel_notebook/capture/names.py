@@ -23,10 +23,12 @@ from keel_notebook.capture.namespace import is_data, is_frame, is_ipythons, kind
 from keel_notebook.capture.parts import IMMUTABLE
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
+from keel_notebook.core.ids import text_digest
 from keel_notebook.core.ports import Digested, Digester
 from keel_notebook.core.reads import CellNames
 
 _NOT_HERE = Digested(ABSENT)
+_THE_NOTEBOOK = text_digest("the notebook itself")
 _MISSING = object()
 _NONE: frozenset[str] = frozenset()
 
@@ -169,6 +171,8 @@ class NameWatch:
             return self._digested_builtin(name, digest)
         if name in _PYTHONS_OWN or (name in _IPYTHONS_OWN and self._shell.user_ns_hidden.get(name) is value):
             return None
+        if value is self._shell or value is self._shell.user_ns:
+            return Digested(_THE_NOTEBOOK, reaches=frozenset(persons_names(self._shell)))
         found = digest(value)
         self._digests[name] = (id(value), found)
         self._bound_by_functions |= self._definitions.stores(value)
@@ -237,7 +241,7 @@ class NameWatch:
         digests: dict[int, Digested] = {}
         for name in {*cell.mentioned, *self._digests} & namespace.keys():
             value = namespace[name]
-            if type(value) in IMMUTABLE or self._stays(name, value, cell):
+            if type(value) in IMMUTABLE or self._stays(name, value, cell) or id(value) in self._ipythons():
                 continue
             at, digested = self._digests.get(name, (0, None))
             if digested is None or at != id(value):

@@ -323,6 +323,7 @@ def test_a_digest_keeps_nothing_alive(kernel):
         before = [sys.getrefcount(value) for value in values]
         for value in values:
             kernel.digest(value)
+        del value
         assert [sys.getrefcount(value) for value in values] == before
     finally:
         gc.enable()
