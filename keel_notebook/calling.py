@@ -15,6 +15,7 @@ from keel_notebook.core.decide import Mode
 from keel_notebook.core.effects import step_identity
 from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Digest, FlowId, Input
+from keel_notebook.core.order import begun_afresh
 from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords, RunEnd
 from keel_notebook.engine.callparts import CallParts
 from keel_notebook.engine.calls import Calls
@@ -86,7 +87,10 @@ def plain_scope(  # noqa: PLR0913 - what is known of the cell, by name
 
 def resumed_runs(records: FlowRecords, run: int, now: float) -> frozenset[int]:
     """The runs that this one goes on with: those that died since the last one that ended in order (DESIGN 5)."""
-    found = set()
+    afresh = begun_afresh(records.entries)
+    if run in afresh:
+        return frozenset()
+    found: set[int] = set()
     for number in sorted((n for n in records.runs if n < run), reverse=True):
         seen = records.runs[number]
         if seen.end == RunEnd.OPEN:
@@ -94,4 +98,6 @@ def resumed_runs(records: FlowRecords, run: int, now: float) -> frozenset[int]:
         if seen.end == RunEnd.CLEAN or now - seen.start.started > RESUMED_S:
             break
         found.add(number)
+        if number in afresh:
+            break
     return frozenset(found)

@@ -38,7 +38,8 @@ from keel_notebook.core.undo import PREFIX
 from keel_notebook.engine import scope
 from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.calls import Calls
-from keel_notebook.engine.guarded import EffectParts, Guarded, key_of
+from keel_notebook.engine.guarded import key_of
+from keel_notebook.engine.order import FlowKeeper, FlowRules
 from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
@@ -73,9 +74,12 @@ class Leader:
         self._scope: Token[StepScope | None] | None = None
         self._plain_scope: StepScope | None = None
         self.undos = Undos(kernel.ledger)
+        rules = FlowRules(strict=bool(settings.strict), frozen=bool(settings.frozen))
+        self.keeper = FlowKeeper(rules, journal=self.attached.journal, clock=kernel.clock, say=kernel.say)
 
     def close(self) -> None:
         """End the run in the journal. Safe to call twice."""
+        self.keeper.end()
         if self._calls is not None and self._calls.parts.guard is not None:
             self._calls.parts.guard.close()
         self.attached.journal.close(clean=True)
@@ -109,7 +113,7 @@ class Leader:
             raise DuplicateStepError(step=name)
         self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
         self._tell_degraded()
-        self._live = self._answer_or_undo(cell, self._look, policy(self._settings.mode, options))
+        self._live = self._answer_or_undo(cell, self._look, self._admitted(cell, self._look))
         if isinstance(self._live, Swap):
             return call(self._put_back)
         if isinstance(self._live, Assumed):
@@ -121,6 +125,18 @@ class Leader:
             say = self._kernel.say
             return tried(tree, tries_of(self._look, self._live.attempt, here, stepper=self.attached.stepper, say=say))
         return tree
+
+    def _admitted(self, cell: RunningCell, look: Look) -> d.Policy:
+        """How the step's differences are answered, where its flow lets it in at all."""
+        options, keeper = look.cell.options, self.keeper
+        asked = policy(self._settings.mode, options)
+        if not keeper.rules.any:
+            return asked
+        guard, told = self.calls(cell).parts.guard, bool(options.on_divergence)
+        try:
+            return keeper.admit(look.step.name, look.records, guard, asked, told=told)
+        except KeelError as error:
+            raise self.attached.stepper.refused(look, error, str(error), ()) from None
 
     def _answer_or_undo(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
         if not self.undos.going(look.records):
@@ -135,18 +151,7 @@ class Leader:
         attached = self.attached
         if look.cell.options.effect is Effect.IDEMPOTENT:
             return attached.stepper.answer(look, policy)
-        parts = self.calls(cell).parts  # steps and calls of a kernel hold one lease
-        guarded = Guarded(
-            EffectParts(
-                journal=attached.journal,
-                runner=attached.runner,
-                clock=self._kernel.clock,
-                guard=parts.guard,
-                flow_key=attached.flow.key,
-                copies=attached.copies,
-                say=self._kernel.say,
-            )
-        )
+        guarded = attached.guarded_on(self.calls(cell))  # steps and calls of a kernel hold one lease
         return guarded.answer(attached.stepper, look, policy)
 
     def _take_as_done(self) -> None:
@@ -272,6 +277,8 @@ class Leader:
     def ends(self, cell: RunningCell, result: Any, *, recording: bool) -> None:
         """A cell ended; ``result`` is IPython's, None where it was cancelled. Plain cells are kept if ``recording``."""
         live, look = self._live, self._look
+        if look is not None:
+            self.keeper.last = Status(finished(result))
         self._live = self._look = None
         if self._scope is not None:
             scope.leave(self._scope)

@@ -55,6 +55,8 @@ class Settings(Protocol):
     key_file: str
     flow: str
     flow_key: str
+    strict: bool
+    frozen: bool
 
 
 class Session:
@@ -155,6 +157,17 @@ class Session:
         self.close()
         self.settings.flow, self.settings.flow_key = name, key
         self.leader()
+
+    def keep_flow(self, *, strict: bool, frozen: bool) -> None:
+        """Keep the rules of the flow from now on (`%keel flow --strict --frozen`)."""
+        self.close()
+        self.settings.strict, self.settings.frozen = strict or self.settings.strict, frozen or self.settings.frozen
+        self.leader()
+
+    def begin_afresh(self) -> None:
+        """Nothing of an older run is gone on with (`%keel flow --new`)."""
+        leader = self.leader()
+        leader.keeper.afresh(leader.attached.flow.id)
 
     def take_over(self) -> None:
         """Take the flow's lease over from a holder that is stopped or on another host (`%keel flow --take`)."""

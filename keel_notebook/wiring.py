@@ -27,6 +27,7 @@ from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
 from keel_notebook.engine.calls import Calls
+from keel_notebook.engine.guarded import EffectParts, Guarded
 from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.provenance import OriginSenses, Provenance
@@ -56,8 +57,8 @@ class Attached:
     stepper: Stepper
     calls_on: Callable[[FlowSeen], Calls]
     """What carries out the durable calls of this kernel, on the flow that they belong to."""
-    copies: Callable[[], Sequence[FlowId]]
-    """Other flows that are known by their notebook's path only, where this one is too."""
+    guarded_on: Callable[[Calls], Guarded]
+    """What decides about steps that must not happen twice, with the lease of these calls."""
     in_file: Callable[[str], int]
     """How many cells of the notebook's file carry a step's name."""
     source_of: Callable[[str], str | None]
@@ -233,8 +234,31 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             return ()
         return [other.id for other in known_flows(folder) if not other.name and other.id != flow.id]
 
+    def guarded_on(calls: Calls) -> Guarded:
+        parts = EffectParts(
+            journal=journal,
+            runner=runner,
+            clock=clock,
+            guard=calls.parts.guard,
+            flow_key=calls.parts.flow_key,
+            copies=copies,
+            say=kernel.say,
+        )
+        return Guarded(parts)
+
     return Attached(
-        folder, flow, notebook, journal, runner, stepper, calls_on, copies, cells.named, cells.source_of, reach, holds
+        folder,
+        flow,
+        notebook,
+        journal,
+        runner,
+        stepper,
+        calls_on,
+        guarded_on,
+        cells.named,
+        cells.source_of,
+        reach,
+        holds,
     )
 
 

@@ -217,18 +217,31 @@ def _journal(session: Session, words: list[str]) -> str:
 
 
 def _flow(session: Session, words: list[str]) -> str:
-    if words == ["--take"]:
+    flags = {word for word in words if word in _FLOW_FLAGS}
+    rest = [word for word in words if word not in _FLOW_FLAGS]
+    key = rest[2] if len(rest) == 3 and rest[1] == "--key" else ""
+    if (len(rest) > 1 and not key) or (rest[:1] and rest[0].startswith("--")):
+        raise SettingsError(where="%keel flow", detail=f"it reads `{_FLOW_USAGE}`")
+    if rest:
+        session.name_flow(rest[0], key)
+    if flags & {"--strict", "--frozen"}:
+        session.keep_flow(strict="--strict" in flags, frozen="--frozen" in flags)
+    if "--take" in flags:
         session.take_over()
-        return "this kernel holds the lease of the flow now; what its former holder still does is not recorded"
-    if words and words[0].startswith("--"):
-        raise NotYetError(what=f"%keel flow {words[0]}", topic="strict flows and leases")
-    if words:
-        key = words[2] if len(words) == 3 and words[1] == "--key" else ""
-        if len(words) > 1 and not key:
-            raise SettingsError(where="%keel flow", detail="it reads `%keel flow [NAME] [--key K]`")
-        session.name_flow(words[0], key)
+    if "--new" in flags:
+        session.begin_afresh()
     flow = session.attached().flow
-    return f"flow {flow.id}" + (f" ({flow.name})" if flow.name else "")
+    said = [f"flow {flow.id}" + (f" ({flow.name})" if flow.name else "")]
+    return "; ".join(said + [_FLOW_FLAGS[word] for word in words if word in flags])
+
+
+_FLOW_USAGE = "%keel flow [NAME] [--key K] [--new] [--take] [--strict] [--frozen]"
+_FLOW_FLAGS: Mapping[str, str] = {
+    "--new": "begun afresh",
+    "--take": "this kernel holds its lease now; what its former holder still does is not recorded",
+    "--strict": "strict: its steps keep their order, and completed it is only replayed",
+    "--frozen": "frozen: completed, it may not grow",
+}
 
 
 def _doctor(session: Session, words: list[str]) -> Any:
@@ -278,7 +291,7 @@ COMMANDS: Mapping[str, Command] = {
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),
-    "flow": Command(_flow, "%keel flow [NAME] [--key K] [--take]", "show which flow this notebook is, or name it"),
+    "flow": Command(_flow, _FLOW_USAGE, "show which flow this notebook is, or name it"),
     "sql": Command(_sql, "%keel sql SELECT …", "query the journal"),
     "doctor": Command(_doctor, "%keel doctor", "check the journal and this machine"),
     "config": Command(_config, "%keel config", "the settings of this kernel"),

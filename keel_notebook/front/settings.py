@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from traitlets import Enum, Unicode, default
+from traitlets import Bool, Enum, Unicode, default
 from traitlets.config import Configurable
 
 MODES = ("live", "replay", "verify", "off")
@@ -21,6 +21,8 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     journal = Unicode(help="Folder of the journal. Empty: .keel beside the notebook.").tag(config=True)
     key_file = Unicode(help="File with the owner's key, for a drive that outlives the machine.").tag(config=True)
     flow = Unicode(help="Name of the flow. Empty: found by the notebook's path.").tag(config=True)
+    strict = Bool(help="The flow's steps keep their order, and a completed flow is only replayed.").tag(config=True)
+    frozen = Bool(help="A completed flow may not grow.").tag(config=True)
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
     @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
@@ -38,6 +40,14 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     @default("flow")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _flow(self) -> str:
         return os.environ.get("KEEL_FLOW", "")
+
+    @default("strict")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _strict(self) -> bool:
+        return os.environ.get("KEEL_STRICT", "") not in {"", "0"}
+
+    @default("frozen")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _frozen(self) -> bool:
+        return os.environ.get("KEEL_FROZEN", "") not in {"", "0"}
 
     @default("flow_key")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _flow_key(self) -> str:

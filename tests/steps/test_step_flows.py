@@ -1,0 +1,136 @@
+"""Strict and frozen notebooks: `%keel flow --strict --frozen --new` (K5, K14, K15, K21-K28, K31, O1, O8)."""
+
+import pytest
+
+from keel_notebook.core.model import Kind, Status
+
+STEPS = [f"%%keel_step s{i}\nhit('do{i}')\nv{i} = {i}\n" for i in (1, 2, 3)]
+
+
+@pytest.fixture
+def strict(book, monkeypatch):
+    book.shutdown()
+    monkeypatch.setenv("KEEL_STRICT", "1")
+    return book.boot()
+
+
+def run(book, *numbers):
+    return [book.run(STEPS[n - 1]) for n in numbers][-1]
+
+
+def codes(book, *numbers):
+    return [book.run(STEPS[n - 1]).code for n in numbers]
+
+
+def marks(book, key):
+    return [e for e in book.entries(Kind.MARKER) if e.key == key]
+
+
+def restart(book):
+    book.shutdown()
+    book.boot()
+
+
+def test_k5_k14_o1_o8_another_order_is_refused_with_flow_position_expected_and_observed(strict):
+    run(strict, 1, 2, 3)
+    strict.kill()
+    strict.boot()
+    assert codes(strict, 1) == [""]
+    refused = run(strict, 3)
+    assert refused.code == "E031"
+    flow = strict.session.attached().flow.id
+    assert f"flow {flow}, position 2: recorded is s2, called was s3" in str(refused.error)
+    assert codes(strict, 2, 3, 1) == ["", "", ""], "a cell that runs again keeps its place"
+    assert strict.hits == ["do1", "do2", "do3"]
+
+
+def test_k15_with_warn_it_goes_on_and_the_new_order_is_the_recorded_one(strict):
+    run(strict, 1, 2, 3)
+    strict.kill()
+    strict.boot()
+    run(strict, 1)
+    said = strict.ok(STEPS[2].replace("s3", "s3 --on-divergence warn")).err
+    assert "position 2: recorded is s2, called was s3" in said
+    assert codes(strict, 2) == [""]
+    strict.kill()
+    strict.boot()
+    assert codes(strict, 1, 3, 2) == ["", "", ""]
+    assert [(e.occurrence, e.step) for e in marks(strict, "flow:at")][-2:] == [(2, "s3"), (3, "s2")]
+
+
+def test_k14_in_a_strict_flow_every_difference_stops_unless_the_step_says_otherwise(strict):
+    run(strict, 1)
+    edited = STEPS[0] + "more = 1\n"
+    assert strict.run(edited).code == "E031"
+    assert strict.hits == ["do1"]
+    assert "executes" in strict.ok(edited.replace("s1", "s1 --on-divergence warn")).err
+
+
+def test_k21_k22_k23_each_kernel_is_one_attempt_and_the_fourth_is_refused_until_a_person_begins_anew(strict):
+    for attempt in (1, 2, 3):
+        assert codes(strict, 1) == [""]
+        assert marks(strict, "flow:attempt")[-1].attempt == attempt
+        strict.kill()
+        strict.boot()
+    assert codes(strict, 1, 1) == ["E032", "E032"]
+    assert marks(strict, "flow:status")[-1].ambient["status"] == "dead"
+    assert [e.attempt for e in strict.entries(Kind.STEP)] == [1], "the step itself never died"
+    strict.ok("%keel flow --new")
+    assert codes(strict, 2, 1) == ["", ""]
+    assert strict.hits == ["do1", "do2"]
+
+
+def test_k26_k28_a_completed_flow_is_replayed_without_lease_attempt_or_effect(strict):
+    run(strict, 1, 2)
+    restart(strict)
+    held = strict.session.leader().calls_of_flow().parts.guard
+    held.take = lambda: pytest.fail("no lease for a replay")
+    assert codes(strict, 1, 2) == ["", ""]
+    assert strict.run(STEPS[0] + "more = 1\n").code == "E031"
+    assert [e.attempt for e in marks(strict, "flow:attempt")] == [1]
+    restart(strict)
+    assert [e.ambient["status"] for e in marks(strict, "flow:status")] == ["completed"], "and stays completed"
+    assert strict.hits == ["do1", "do2"]
+
+
+def test_notebooks_grow_and_k27_frozen_ones_do_not(strict, monkeypatch):
+    run(strict, 1)
+    restart(strict)
+    assert codes(strict, 1, 2) == ["", ""]
+    assert [e.attempt for e in marks(strict, "flow:attempt")] == [1, 2]
+    strict.shutdown()
+    monkeypatch.setenv("KEEL_FROZEN", "1")
+    strict.boot()
+    assert codes(strict, 1, 2, 3) == ["", "", "E031"]
+    assert strict.hits == ["do1", "do2"]
+
+
+def test_k27_frozen_alone_keeps_an_ordinary_notebook_from_growing(book):
+    book.ok("%keel flow --frozen")
+    run(book, 2, 1)
+    book.session.settings.frozen = False
+    restart(book)
+    book.ok("%keel flow --frozen")
+    assert codes(book, 1, 2, 3) == ["", "", "E031"], "order is not enforced"
+
+
+def test_k25_k30_a_failed_flow_runs_again_and_an_interrupt_leaves_it_running(strict):
+    strict.run("%%keel_step bad\nraise OSError\n")
+    restart(strict)
+    assert marks(strict, "flow:status")[-1].ambient["status"] == "failed"
+    strict.run("%%keel_step bad\nraise KeyboardInterrupt\n")
+    assert marks(strict, "flow:status")[-1].ambient["status"] == "running"
+    restart(strict)
+    assert marks(strict, "flow:status")[-1].ambient["status"] == "running"
+    assert [e.status for e in strict.entries(step="bad")] == [Status.FAILED, Status.INTERRUPTED]
+
+
+def test_a_strict_flow_needs_a_notebook_that_is_known_and_flags_are_read_whole(book, monkeypatch):
+    assert book.run("%keel flow --loose").code == "E001"
+    book.shutdown()
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    book.boot()
+    book.ok("%keel flow --strict")
+    assert codes(book, 1) == ["E001"]
+    assert "strict" in str(book.ok("%keel flow report --strict").result)
+    assert codes(book, 1) == [""]
