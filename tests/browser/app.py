@@ -198,10 +198,11 @@ class Book:
 
     def states(self) -> dict[str, str]:
         """The badges that are in the page: step to state."""
-        return self.page.evaluate(
+        found: dict[str, str] = self.page.evaluate(
             "() => Object.fromEntries([...document.querySelectorAll('button.keel-badge')]"
             ".map(one => [one.dataset.keelStep, one.dataset.keelState]))"
         )
+        return found
 
     def wait_states(self, **expected: str) -> None:
         """Wait until the badges are these."""
@@ -220,13 +221,14 @@ class Book:
 
     def value(self, expression: str) -> str:
         """What an expression is in the kernel, as ``repr`` says it."""
-        return self.page.evaluate(
+        found: str = self.page.evaluate(
             "async code => { const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;"
             " const asked = { code: '', silent: true, user_expressions: { it: code } };"
             " const reply = await kernel.requestExecute(asked).done;"
             " const it = reply.content.user_expressions.it; return it.data ? it.data['text/plain'] : it.ename; }",
             expression,
         )
+        return found
 
     @property
     def hits(self) -> str:
