@@ -23,7 +23,11 @@ from keel_notebook.engine.guard import Guard
 from keel_notebook.engine.lease import Holder, Lease
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.shared import SharedJournal
+from keel_notebook.engine.waits import Promise
 from keel_notebook.journal import liveness
+from keel_notebook.payload import registry
+
+registry.register(Promise, Promise.kept, Promise.restored)  # p = keel.promise(…) in a step is a value like any other
 
 RESUMED_S = 12 * 3600.0
 """A run that died longer ago than this is not gone on with (DESIGN 5, Volatile)."""

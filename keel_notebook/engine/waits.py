@@ -19,7 +19,7 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FlowId, Kind, Payload, Status, entry_id
 from keel_notebook.core.options import duration_s
 from keel_notebook.core.ports import Clock, Journal
-from keel_notebook.engine import plain
+from keel_notebook.engine import host, plain
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.errors import (
@@ -104,8 +104,8 @@ class _Waiters:
 class Promise:
     """Something that a person or another program decides. ``token`` is there only when the promise is new."""
 
-    def __init__(self, calls: Calls, here: StepScope, name: str, promise_id: str, token: str | None) -> None:
-        self._calls = calls
+    def __init__(self, calls: Calls | None, here: StepScope, name: str, promise_id: str, token: str | None) -> None:
+        self._live = calls
         self._here = here
         self.name = name
         self.id = promise_id
@@ -113,6 +113,26 @@ class Promise:
 
     def __repr__(self) -> str:
         return f"<keel.Promise {self.name} {self.id}>"  # never the token (Z30)
+
+    @property
+    def _calls(self) -> Calls:
+        """What reads the journal; looked for when it is first needed by a promise that came back from a record."""
+        if self._live is None:
+            found = host.installed()
+            self._live = found.calls(needed=True) if found is not None else None
+        if self._live is None:
+            raise UnknownPromiseError(promise=self.id)  # no journal is open: nobody can tell
+        return self._live
+
+    def kept(self) -> tuple[str, str, str, str]:
+        """What a record holds of the promise: never the token (Z30)."""
+        return self.name, self.id, self._here.step, self._here.identity
+
+    @classmethod
+    def restored(cls, kept: tuple[str, str, str, str]) -> Promise:
+        """The promise behind what a record holds."""
+        name, promise_id, step, identity = kept
+        return cls(None, StepScope(step, identity), name, promise_id, None)
 
     def peek(self) -> tuple[Any] | None:
         """The answer in a tuple of one, or None while there is none. Does not wait (Z35)."""
