@@ -107,7 +107,7 @@ class Encoder:
         stream, buffers = Stream(), BufferWriter()
         by_code = ByCode(self.space(), writing, definitions=self.definitions, digester=self.digester)
         entries = list(known.values())
-        writer = Writer(stream, buffers, by_code, [thing for thing, _ in entries])
+        writer = Writer(stream, buffers, by_code, [thing for thing, _ in entries], roots=[value for _, value in values])
         sizes: list[int] = []
         for at, (_, value) in enumerate(values):
             begin, content, parts = stream.size, buffers.bytes, len(stream.parts)

@@ -12,6 +12,7 @@ import functools
 import io
 import pickle
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -50,7 +51,15 @@ class Stream:
 class Writer(_pickle.Pickler):
     """Writes values of a notebook, one after the other, with one memo."""
 
-    def __init__(self, stream: Stream, buffers: BufferWriter, by_code: ByCode, known: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        buffers: BufferWriter,
+        by_code: ByCode,
+        known: Sequence[Any],
+        *,
+        roots: Sequence[Any] = (),
+    ) -> None:
         super().__init__(stream, 5, buffer_callback=self._buffer)
         self.last: Any = None
         """The newest object that pickle asked about: the guilty one if it fails."""
@@ -59,6 +68,7 @@ class Writer(_pickle.Pickler):
         self._by_code = by_code
         self._reduces: dict[type, _Reduce | None] = {}
         self._known = set(map(id, known))
+        self._held = {*self._known, *map(id, roots)}
         self._keep: list[Any] = [object() for _ in range(_FIRST_KNOWN)] if known else []
         if known:
             fillers = {id(thing): (number, thing) for number, thing in enumerate(self._keep)}
@@ -112,11 +122,21 @@ class Writer(_pickle.Pickler):
         table: dict[type, _Reduce] = {
             FunctionType: self._by_code_reduce(self._by_code.function_reduce),
             CellType: _cell,
+            weakref.ref: self._weak,
             Memory: lambda memory: (rebuild.memory, (self._buffers.memory(memory),)),
             MethodType: _method,
             functools.cached_property: _cached_property,
         }
         return table.get(cls)
+
+    def _weak(self, ref: weakref.ref[Any]) -> Any:
+        """A weak reference to what a name holds: anything else would be gone as soon as it came back."""
+        target = ref()
+        if target is None:
+            return rebuild.dead, ()
+        if ref.__callback__ is not None or id(target) not in self._held:
+            raise Refused(ref, "what it refers to is held by no name of the step, or it has a callback")
+        return weakref.ref, (target,)
 
     def _by_code_reduce(self, reduce: _Reduce) -> _Reduce:
         def reduced(value: Any) -> Any:

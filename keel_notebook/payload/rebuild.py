@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -58,6 +59,7 @@ cell = Name("cell")
 fill_cell = Name("fill_cell")
 registered = Name("registered")
 raised = Name("raised")
+dead = Name("dead")
 
 
 class Rebuild:
@@ -145,6 +147,10 @@ class Rebuild:
         if codec is None:
             raise DefinitionChangedError(name=f"the codec of {name}", detail="is not registered")
         return codec.load(dumped)
+
+    def dead(self) -> weakref.ref[Any]:
+        """A weak reference to something that is gone."""
+        return weakref.ref(set())
 
     def raised(self, cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any] | None) -> BaseException:
         """An exception without its own ``__init__``, which may want other arguments than it kept."""
