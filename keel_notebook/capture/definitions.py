@@ -9,6 +9,7 @@ import builtins
 import functools
 import operator
 import re
+import sys
 import types
 import weakref
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keel_notebook.capture.attributes import SetAttributes
+from keel_notebook.capture.libraries import LibraryState
 from keel_notebook.capture.modules import LoadedModules
 from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
@@ -29,8 +31,8 @@ from keel_notebook.core.reads import DefinedNames, analyse
 IMPORTED = "import "
 """Stands before a module among the names that code reads: the code imports it itself, or reaches it by dots."""
 
-_NOTEWORTHY = re.compile(r"\bclass |\.\w+[^\n]*=|\bdel\b|attr\(|patch\(")
-"""Cells with a class, or that set an attribute."""
+_NOTEWORTHY = re.compile(r"\bclass |\.\w+[^\n]*=|\bdel\b|attr\(|patch\(|\.register\(|\.(?:sql|execute|query)\(")
+"""Cells with a class, that set an attribute, or that speak to a database."""
 _MODULES_OWN = frozenset({"__name__", "__file__", "__doc__", "__builtins__"})
 _MOST_FUNCTIONS = 20_000
 
@@ -91,6 +93,11 @@ class NotebookDefinitions:
         """Attributes of modules that the cells of the kernel set."""
         return self._seen.attributes
 
+    @property
+    def libraries(self) -> LibraryState:
+        """What libraries keep behind no variable."""
+        return self._seen.libraries
+
     def classes(self) -> list[type]:
         """The classes of the notebook, as far as anybody met them."""
         return self._seen.classes()
@@ -133,6 +140,7 @@ class NotebookDefinitions:
             reads.update(persons_names(self._shell))
         reads.update(IMPORTED + module for module in self.modules_in(names.modules, names.chains))
         reads.update(self.attributes.used_by(names.reads, names.modules))
+        reads.update(self.libraries.used_by(names.reads, names.modules))
         return Definition(found.code, frozenset(reads), found.source)
 
     def modules_in(self, imported: frozenset[str], chains: frozenset[str]) -> set[str]:
@@ -187,6 +195,7 @@ class _Seen:
     def __init__(self, shell: Any) -> None:
         self.modules = LoadedModules(shell, process_started=_process_started)
         self.attributes = SetAttributes(shell.user_ns)
+        self.libraries = LibraryState(shell.user_ns)
         self._texts = ExecutedTexts(shell)
         self._namespace: dict[str, Any] = shell.user_ns
         self._functions: dict[int, tuple[types.CodeType, _Found | None]] = {}
@@ -226,6 +235,8 @@ class _Seen:
     def _note(self, cell: ParsedCell) -> None:
         for text in (cell, *self._texts.inside(cell)):
             self.attributes.note(text.source, text.tree)
+            if "duckdb" in sys.modules:
+                self.libraries.note(analyse(text))
             self._note_classes(text)
 
     def classes(self) -> list[type]:

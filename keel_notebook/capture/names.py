@@ -19,6 +19,7 @@ from typing import Any
 from keel_notebook.capture.aliases import Shared, arrays_under, bound_to_same, held_elsewhere, sharing
 from keel_notebook.capture.attributes import AttributeLook, AttributeWatch
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
+from keel_notebook.capture.libraries import DUCKDB
 from keel_notebook.capture.namespace import is_data, is_frame, is_ipythons, kinds, persons_names
 from keel_notebook.capture.parts import IMMUTABLE
 from keel_notebook.core.decide import ABSENT
@@ -67,6 +68,7 @@ class Snapshot:
     watched: dict[str, Digested] = field(repr=False)
     """Digests of values that the cell may change in place, for every name bound to them."""
     attributes: AttributeLook = field(repr=False)
+    libraries: bool
 
     def differing(self, namespace: Mapping[str, Any]) -> set[str]:
         """Names that are bound to another object than before, as far as their old ones are kept here."""
@@ -103,6 +105,8 @@ class NameWatch:
         self._through_functions: set[str] = set()
         self._bound_by_functions: set[str] = set()
         self._paths: set[str] = set()
+        self._libraries = False
+        """Whether the cell may use what a library keeps."""
 
     # ---- what a cell reads -------------------------------------------------------------------------------
 
@@ -148,6 +152,7 @@ class NameWatch:
         namespace = self._shell.user_ns
         names = {IMPORTED + module for module in self._definitions.modules_in(cell.modules, cell.chains)}
         names |= self._definitions.attributes.used_by(cell.mentioned, cell.modules)
+        names |= self._definitions.libraries.used_by(cell.mentioned, cell.modules)
         if cell.hidden:
             names |= cell.hidden.among(kinds(namespace, cell.hidden.every))
         if cell.reads_everything:
@@ -164,6 +169,9 @@ class NameWatch:
         """The digest behind a name; None where the name is no input."""
         if name.startswith(IMPORTED):
             return self._definitions.module(name.removeprefix(IMPORTED))
+        if name == DUCKDB:
+            self._libraries = True
+            return self._definitions.libraries.look()
         if "." in name:
             return self._digested_attribute(name, digest)
         value = self._shell.user_ns.get(name, _MISSING)
@@ -198,6 +206,7 @@ class NameWatch:
     def _forget(self) -> None:
         self._asked_about = None
         self._digests, self._through_functions, self._bound_by_functions, self._paths = {}, set(), set(), set()
+        self._libraries = False
 
     def _in_text(self, name: str) -> frozenset[str]:
         value = self._shell.user_ns.get(name)
@@ -222,7 +231,7 @@ class NameWatch:
             self._definitions.classes() if watched else (),
             self._paths | {f"{owner}.{name}" for owner, name in cell.attribute_stores},
         )
-        by_functions = frozenset(self._bound_by_functions)
+        by_functions, libraries = frozenset(self._bound_by_functions), self._libraries
         self._forget()
         taken = (cell.stores | cell.deletes) & namespace.keys()
         for name in taken:
@@ -234,7 +243,7 @@ class NameWatch:
             except TypeError:
                 continue
             del namespace[name]
-        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes)
+        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes, libraries)
 
     def _mentioned(self, cell: CellNames, namespace: Mapping[str, Any]) -> dict[int, Digested]:
         """By id: digests of the values that the cell mentions and may change."""
@@ -317,8 +326,15 @@ class NameWatch:
             ambiguous=tuple(sorted(same - shared - in_place)),
             apart=tuple(sorted(shared_with.apart)),
             patched=tuple(sorted(classes)) if attributes.owners else (),
-            unknown=attributes.nameless if attributes.owners else tuple(sorted(classes)),
+            unknown=(attributes.nameless if attributes.owners else tuple(sorted(classes))) + self._kept(snapshot),
         )
+
+    def _kept(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Libraries in which the cell met or left what no record can bring back."""
+        if not snapshot.libraries:
+            return ()
+        self._definitions.libraries.note(snapshot.cell)
+        return (DUCKDB,) if self._definitions.libraries.look().digest is None else ()
 
     def _is_ours(self, name: str, cell: CellNames) -> bool:
         """Whether a change of the name is IPython's doing or keel's, not the cell's."""

@@ -11,6 +11,7 @@ from tests.crash.shells import Zygote
 from tests.support.lives import cases, life, truth
 
 CASES = cases(Path(__file__).parent / "tables" / "ways.txt")
+EXECUTES = {case.name for case in CASES if case.executes}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def test_an_edit_above_is_seen_and_nothing_else_makes_a_step_execute(zygote: Zyg
     assert life(zygote, tmp_path / "keel", CASES).printed == before
     again = life(zygote, tmp_path / "keel", CASES)
     assert again.printed == before
-    assert set(again.decided.values()) == {"replayed"}
+    assert {name for name, decision in again.decided.items() if decision == "executed"} == EXECUTES
 
     edited = life(zygote, tmp_path / "keel", CASES, edited=True)
     assert edited.printed == after
