@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -46,18 +46,12 @@ def is_closed_file(value: object) -> bool:
     return isinstance(value, io.IOBase) and value.closed
 
 
-def only_about_keel(source: str) -> bool:
-    """Whether a cell holds nothing but lines that speak to keel: it is no part of the notebook's story."""
-    lines = [line.strip() for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return bool(lines) and all(line.startswith(("%keel", "%load_ext keel_notebook")) for line in lines)
-
-
-def shortcomings(entry: Entry, *, ended: Collection[str]) -> Iterator[str]:
+def shortcomings(entry: Entry, namespace: Mapping[str, Any]) -> Iterator[str]:
     """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50).
 
-    ``ended`` are names of files that are closed: what ``with open(…) as f`` leaves is nobody's loss.
+    A file that is closed in the ``namespace`` is left out: what ``with open(…) as f`` leaves is nobody's loss.
     """
-    lost = [item for item in entry.not_stored if item.name not in ended]
+    lost = [item for item in entry.not_stored if not is_closed_file(namespace.get(item.name))]
     if lost:
         listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in lost)
         yield f"not stored: {listed}"
@@ -65,6 +59,14 @@ def shortcomings(entry: Entry, *, ended: Collection[str]) -> Iterator[str]:
         yield f"a replay cannot put back: {'; '.join(state)}"
     if left := entry.ambient.get("threads_left"):
         yield f"threads of it still run ({left}): what they do from now on is not recorded"
+
+
+def show_result(shell: Any, value: Any) -> None:
+    """Set ``_`` and ``Out`` to what a replayed cell ended in."""
+    hook = shell.displayhook
+    hook.update_user_ns(value)
+    if getattr(hook, "exec_result", None) is not None:
+        hook.exec_result.result = value
 
 
 def outcome(status: Status, result: Any) -> Outcome:

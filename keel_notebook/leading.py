@@ -8,11 +8,13 @@ for a replay, or refuse) → the body runs as an ordinary cell → ``end`` (reco
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Sequence
 from contextvars import Token
 from dataclasses import replace
 from typing import Any
 
+from keel_notebook.automatic import Automatic
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.capture.trying import tried
@@ -20,15 +22,14 @@ from keel_notebook.cells import (
     Analysis,
     PlainCell,
     analysis_of,
-    is_closed_file,
-    only_about_keel,
     outcome,
     plain_entry,
     policy,
-    shortcomings,
+    show_result,
     what_is_left,
 )
 from keel_notebook.core import decide as d
+from keel_notebook.core.auto import only_about_keel
 from keel_notebook.core.ids import default_flow, text_digest
 from keel_notebook.core.model import Digest, Effect, Entry, Input, NotStored, Status
 from keel_notebook.core.options import StepOptions, parse_options, refuse_contradictions
@@ -40,6 +41,7 @@ from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guarded import key_of
 from keel_notebook.engine.order import FlowKeeper, FlowRules
+from keel_notebook.engine.plaincells import PlainAttempt
 from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
@@ -47,12 +49,12 @@ from keel_notebook.engine.tries import tries_of
 from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import (
     DuplicateStepError,
-    InternalError,
     KeelError,
     NotYetError,
     SettingsError,
     UndoFailedError,
 )
+from keel_notebook.recording import Recording
 from keel_notebook.wiring import Attached, Kernel, attach
 
 
@@ -64,10 +66,12 @@ class Leader:
         self._settings = settings
         self.ledger = kernel.ledger
         self.attached: Attached = attach(kernel, settings)
+        self.auto = Automatic(kernel, self.attached.flow.auto_s)
+        self._recording = Recording(kernel, self.auto, self._tell_degraded)
         self.last: RunningCell | None = None
         self._early: list[tuple[RunningCell, Status, float]] = []
         self._root: str | None = None
-        self._live: Body | Swap | Assumed | None = None
+        self._live: Body | Swap | Assumed | PlainAttempt | None = None
         self._look: Look | None = None
         self._told: str = ""
         self._calls: Calls | None = None
@@ -108,10 +112,40 @@ class Leader:
         analysis = self._analysis(cell)
         if options.name.startswith(PREFIX):
             raise SettingsError(where=options.name, detail=f"names that begin with {PREFIX} are those of undos")
-        name = options.name or cell.cell_id or self.ledger.unnamed(analysis.code or "?")
+        name = options.name or self._unnamed(cell, analysis)
         if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.in_file):
             raise DuplicateStepError(step=name)
-        self._look = self._look_at(StepCell(options, name, self.attached.kept_source(cell.raw), analysis))
+        return self._lead(cell, StepCell(options, name, self.attached.kept_source(cell.raw), analysis), tree)
+
+    def decide_auto(self, cell: RunningCell, tree: ast.Module, *, again: bool) -> ast.Module:
+        """The module to run for a cell without a step line in auto mode; ``again``: a person runs it once more.
+
+        Raises KeelError where the cell is refused.
+        """
+        self.refuse_without(cell)
+        analysis = self._analysis(cell)
+        if choose_record(cell.raw):
+            self.ledger.parameters = analysis.code or ""
+        self._settle(analysis.code)
+        try:
+            self._live = self.auto.cheap(cell, analysis, self.attached)
+        except KeelError:
+            self._tell_degraded()
+            return tree
+        if self._live is not None:
+            return tree
+        name = self._unnamed(cell, analysis)
+        if again and self._settings.mode == d.Mode.LIVE:
+            self.ledger.again.add(name)
+            self.ledger.as_is.add(name)
+        return self._lead(cell, StepCell(StepOptions(), name, self.attached.kept_source(cell.raw), analysis), tree)
+
+    def _unnamed(self, cell: RunningCell, analysis: Analysis) -> str:
+        return cell.cell_id or self.ledger.unnamed(analysis.code or "?")
+
+    def _lead(self, cell: RunningCell, step_cell: StepCell, tree: ast.Module) -> ast.Module:
+        options = step_cell.options
+        self._look = self._look_at(step_cell)
         self._tell_degraded()
         self._live = self._answer_or_undo(cell, self._look, self._admitted(cell, self._look))
         if isinstance(self._live, Swap):
@@ -119,7 +153,7 @@ class Leader:
         if isinstance(self._live, Assumed):
             return call(self._take_as_done)
         key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
-        here = step_scope(name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
+        here = step_scope(step_cell.name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
         self._scope = scope.enter(here)
         if options.retries or options.timeout_s is not None:
             say = self._kernel.say
@@ -161,10 +195,7 @@ class Leader:
         step, names = assumed.look.step.name, assumed.look.cell.parsed.names
         for name in names.stores | names.maybe_stores:
             self._kernel.shell.user_ns.pop(name, None)
-            ledger.missing[name] = (
-                step,
-                NotStored(name, "unknown", "its step was taken as done (skip)"),
-            )
+            ledger.missing[name] = (step, NotStored(name, "unknown", "its step was taken as done (skip)"))
         self._kernel.say(f"{step}: {assumed.why}; nothing ran")
         self.attached.stepper.skipped(assumed.look, assumed.why)
 
@@ -261,16 +292,12 @@ class Leader:
     def _put_back(self) -> None:
         swap = self._live
         assert isinstance(swap, Swap)
-        lost = self.attached.runner.replay(swap.prepared, show=self._show_result, keep=swap.keep)
+        lost = self.attached.runner.replay(
+            swap.prepared, show=functools.partial(show_result, self._kernel.shell), keep=swap.keep
+        )
         if lost:
             self._kernel.say(f"{swap.step.name}: not put back: {'; '.join(lost)}")
         self.attached.stepper.replayed(swap)
-
-    def _show_result(self, value: Any) -> None:
-        hook = self._kernel.shell.displayhook
-        hook.update_user_ns(value)
-        if getattr(hook, "exec_result", None) is not None:
-            hook.exec_result.result = value
 
     # ---- the end of a cell -------------------------------------------------------------------------------
 
@@ -280,12 +307,17 @@ class Leader:
         if look is not None:
             self.keeper.last = Status(finished(result))
         self._live = self._look = None
+        here = scope.current()
         if self._scope is not None:
             scope.leave(self._scope)
             self._scope = None
         try:
             if isinstance(live, Body):
-                self._record(live, result)
+                durable = here is not None and here.called
+                self._recording.step(self.attached, live, outcome(Status(finished(result)), result), durable=durable)
+            elif isinstance(live, PlainAttempt):
+                self.last = cell
+                self._recording.plain(self.attached, live, outcome(Status(finished(result)), result))
             elif isinstance(live, Swap):
                 if not live.keep:  # else the values hold this step's change already
                     self.ledger.ran(replace(live.prepared.entry, step=live.step.name))
@@ -294,37 +326,6 @@ class Leader:
                 self.plain(cell, Status(finished(result)), self._kernel.clock.now())
         finally:
             self.ledger.cell_ended(self._kernel.clock.monotonic())
-
-    def _record(self, body: Body, result: Any) -> None:
-        step, say = body.attempt.step, self._kernel.say
-        status = Status(finished(result))
-        try:
-            entry = self.attached.runner.finish(body.attempt, outcome(status, result))
-        except KeyboardInterrupt:
-            self._not_recorded(body, "interrupted while it was recorded; it is not saved")
-            return
-        except KeelError as problem:
-            self._not_recorded(body, f"not recorded: {problem}")
-            return
-        except Exception as fault:  # noqa: BLE001 a fault of keel's own never replaces the cell's result
-            self._kernel.fault(fault)
-            kind = type(fault).__name__
-            self._not_recorded(body, f"not recorded: {InternalError(doing='recorded a step', kind=kind)}")
-            return
-        self.attached.stepper.executed(body, entry)
-        self.ledger.ran(entry)
-        if step.always:
-            made = (write.name for write in entry.writes)
-            self.ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
-        if not step.always:
-            space = self._kernel.shell.user_ns
-            closed = {i.name for i in entry.not_stored if is_closed_file(space.get(i.name))}
-            for line in shortcomings(entry, ended=closed):
-                say(f"{step.name}: {line}")
-
-    def _not_recorded(self, body: Body, why: str) -> None:
-        self._kernel.say(f"{body.attempt.step.name}: {why}")
-        self.attached.stepper.unrecorded(body, why)
 
     def plain(self, cell: RunningCell, status: Status, at: float, *, early: bool = False) -> None:
         """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time.
@@ -364,16 +365,21 @@ class Leader:
 
     # ---- what a person asks for --------------------------------------------------------------------------
 
+    def set_auto(self, min_s: float | None) -> None:
+        """Auto mode on, for cells slower than ``min_s`` seconds, or off (None). Remembered with the flow."""
+        self.auto.min_s = min_s
+        self.attached = self.attached.with_auto(min_s)
+
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
         step = StepNow(flow=self.attached.flow.id, name=name, source="", code=None, inputs={}, cell=None)
         self.attached.stepper.retire(step, key)
 
-    def restore(self, names: Sequence[str] = ()) -> RestoreReport:
-        """Put names back without running a cell. Raises UntrustedError (E050)."""
+    def restore(self, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
+        """Put names back; with ``run``, run the cells that no record holds. Raises UntrustedError (E050)."""
         attached = self.attached
         restorer = Restorer(runner=attached.runner, ledger=self.ledger, shell=self._kernel.shell)
-        return restorer.restore(attached.journal.records(attached.flow.id), names)
+        return restorer.restore(attached.journal.records(attached.flow.id), names, run=run)
 
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import atexit
+import contextlib
 import functools
 import os
 import sys
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from IPython.core.error import InputRejected
 
 from keel_notebook.capture.cell import CellGate, RunningCell, finished
+from keel_notebook.core.passes import Places
 from keel_notebook.engine import host
 from keel_notebook.errors import InternalError, KeelError
 
@@ -76,6 +78,9 @@ class Session:
         self._gate = CellGate()
         self._cell: RunningCell | None = None
         self._calls_told = ""
+        self._places = Places()
+        self._again = False
+        self._auto_sought = False
 
     def start(self) -> None:
         """Register with the shell: from now on every cell passes through here."""
@@ -193,9 +198,18 @@ class Session:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""
         self.leader().retire(name, key)
 
-    def restore(self, names: Sequence[str] = ()) -> RestoreReport:
-        """Put back what the newest run had, or the named names, without running a cell (`%keel restore`)."""
-        return self.leader().restore(names)
+    def restore(self, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
+        """Put back what the newest run had, or the named names; ``run``: run the cells that are missing."""
+        return self.leader().restore(names, run=run)
+
+    @property
+    def auto_s(self) -> float | None:
+        """Auto mode: seconds from which on a cell is replayed. None while it is off."""
+        return self._leader.auto.min_s if self._leader is not None else None
+
+    def set_auto(self, min_s: float | None) -> None:
+        """Auto mode on, for cells slower than ``min_s`` seconds, or off (None). Remembered with the flow."""
+        self.leader().set_auto(min_s)
 
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it."""
@@ -224,22 +238,33 @@ class Session:
 
     def _begins(self, cell: RunningCell) -> None:
         self._cell = cell
+        self._again = self._places.again(cell.cell_id or cell.raw)
         if self._leader is not None:
             self._leader.begins()
 
     def _decide(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
         if not self.on or self.settings.mode == _OFF:
             return tree
-        if cell.marker is None:
+        automatic = cell.marker is None
+        if automatic and not self._takes(cell):
             return self._plain(cell, tree)
         try:
             leader = self.leader()
         except KeelError as error:
             return self._without_journal(cell, error, tree)
         try:
-            return leader.decide(cell, tree)
+            return leader.decide_auto(cell, tree, again=self._again) if automatic else leader.decide(cell, tree)
         except KeelError as error:
             raise rejected(error) from None
+
+    def _takes(self, cell: RunningCell) -> bool:
+        """Whether auto mode leads this cell. A flow that was in auto mode still is: that is looked up once."""
+        if self._leader is None and not self._auto_sought:
+            self._auto_sought = True
+            if remembers_auto(self.settings.journal, self.cwd):
+                with contextlib.suppress(KeelError):  # said by the first step, or by whoever asks
+                    self.leader()
+        return self._leader is not None and self._leader.auto.takes(cell)
 
     def _plain(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
         if self._leader is not None and self._leader.ledger.missing:
@@ -291,6 +316,17 @@ def _may_do_harm(cell: RunningCell) -> bool:
         return parse_options(cell.marker.line).effect is not Effect.IDEMPOTENT
     except KeelError:
         return True
+
+
+def remembers_auto(setting: str, cwd: Path) -> bool:
+    """Whether any flow of the journal that this kernel would open is in auto mode: a cheap look that makes nothing."""
+    told = os.environ.get("JPY_SESSION_NAME", "")
+    beside = (cwd / told).resolve().parent if told.endswith(".ipynb") else cwd
+    flows = (cwd / Path(setting).expanduser() if setting else beside / ".keel") / "flows"
+    try:
+        return any(b'"auto"' in Path(file.path).read_bytes() for file in os.scandir(flows) if file.is_file())
+    except OSError:
+        return False  # no journal yet, or one that cannot be read: then whoever opens it says so
 
 
 def say(line: str) -> None:

@@ -30,6 +30,7 @@ from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guarded import EffectParts, Guarded
 from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.plaincells import PlainCells
 from keel_notebook.engine.provenance import OriginSenses, Provenance
 from keel_notebook.engine.references import References
 from keel_notebook.engine.runner import Parts, Runner
@@ -37,7 +38,8 @@ from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
 from keel_notebook.engine.stepper import Stepper
 from keel_notebook.journal.disk import open_journal
-from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, known_flows, note_first_step
+from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, known_flows, note_auto, note_first_step
+from keel_notebook.payload import sizes
 from keel_notebook.payload.codec import GraphCodec
 from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.outlines import OrOutline
@@ -67,6 +69,14 @@ class Attached:
     """The names, and those that functions and classes among them read; values are not looked into."""
     holds: Callable[[str, Digest | None], bool]
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
+    plain: PlainCells
+    """What keeps the cells of auto mode that are no steps."""
+    looks: Callable[[Any], Mapping[str, str]]
+    """How the inputs of an analysed cell look: small ones by content, large ones by type and size."""
+
+    def with_auto(self, min_s: float | None) -> Attached:
+        """The same, with auto mode remembered as on (seconds) or off (None)."""
+        return replace(self, flow=note_auto(self.flow, min_s))
 
     def with_first_step(self, code: Digest | None) -> tuple[Attached, bool]:
         """The same, with its flow settled by the first step that runs in it, and whether it was renamed (C90).
@@ -180,24 +190,37 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         return digester.digest(value).digest
 
     codec = GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace)
-    runner = Runner(
-        Parts(
-            journal=journal,
-            codec=codec,
-            tap=make_tap(shell),
-            watch=watch,
-            ambient=AmbientWatch(start=str(cwd)),
-            world=World(ignore=folder),
-            clock=clock,
-            namespace=namespace,
-            pack_messages=pack_messages,
-            unpack_messages=unpack_messages,
-            files_seen=files_seen,
-            lane=lambda: lanes.current,
-            references=References(codec, namespace, digest_of, journal.records, kernel.ledger.stored),
-            kept_inputs=kept_inputs,
-        )
+    parts = Parts(
+        journal=journal,
+        codec=codec,
+        tap=make_tap(shell),
+        watch=watch,
+        ambient=AmbientWatch(start=str(cwd)),
+        world=World(ignore=folder),
+        clock=clock,
+        namespace=namespace,
+        pack_messages=pack_messages,
+        unpack_messages=unpack_messages,
+        files_seen=files_seen,
+        lane=lambda: lanes.current,
+        references=References(codec, namespace, digest_of, journal.records, kernel.ledger.stored),
+        kept_inputs=kept_inputs,
     )
+    runner = Runner(parts)
+
+    def still(name: str, may_look: Callable[[int], bool]) -> bool:
+        left = kernel.ledger.digests.get(name)
+        return left is not None and may_look(sizes.about(namespace[name])) and holds(name, left)
+
+    plain = PlainCells(parts, about=sizes.about, still=still)
+
+    def light(value: Any) -> Digested:
+        return digester.digest(value) if plain.is_small(value) else Digested(None)
+
+    def looks(parsed: Any) -> Mapping[str, str]:
+        seen = watch.reached(parsed.reads, parsed.names, light)
+        return {name: item.digest or sizes.look(namespace.get(name)) for name, item in seen.items()}
+
     senses = Senses(
         reached=reached,
         value=value,
@@ -247,18 +270,20 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         return Guarded(parts)
 
     return Attached(
-        folder,
-        flow,
-        notebook,
-        journal,
-        runner,
-        stepper,
-        calls_on,
-        guarded_on,
-        cells.named,
-        cells.source_of,
-        reach,
-        holds,
+        folder=folder,
+        flow=flow,
+        notebook=notebook,
+        journal=journal,
+        runner=runner,
+        stepper=stepper,
+        calls_on=calls_on,
+        guarded_on=guarded_on,
+        in_file=cells.named,
+        source_of=cells.source_of,
+        reach=reach,
+        holds=holds,
+        plain=plain,
+        looks=looks,
     )
 
 
@@ -306,7 +331,10 @@ class NotebookFile:
 
     def read_below(self, step: str, plain: bool = False) -> frozenset[str]:
         """Names that the cells below a step read, or the plain ones among them."""
-        cells = [(cell.step, names_of(cell.source, self._transform)) for cell in self._cells()]
+        cells = [
+            (cell.step or (step if cell.cell_id == step else ""), names_of(cell.source, self._transform))
+            for cell in self._cells()
+        ]
         return read_below(cells, step, plain=plain)
 
     def named(self, step: str) -> int:

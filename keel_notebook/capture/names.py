@@ -18,9 +18,10 @@ from typing import Any
 
 from keel_notebook.capture.aliases import Shared, arrays_under, bound_to_same, held_elsewhere, sharing
 from keel_notebook.capture.attributes import AttributeLook, AttributeWatch
+from keel_notebook.capture.changed import Changed
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
 from keel_notebook.capture.libraries import DUCKDB
-from keel_notebook.capture.namespace import is_data, is_frame, is_ipythons, kinds, persons_names
+from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names
 from keel_notebook.capture.parts import IMMUTABLE
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
@@ -32,26 +33,6 @@ _NOT_HERE = Digested(ABSENT)
 _THE_NOTEBOOK = text_digest("the notebook itself")
 _MISSING = object()
 _NONE: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """What a cell did to the namespace. Every tuple is sorted."""
-
-    written: tuple[str, ...] = ()
-    """Names bound again or changed in place."""
-    deleted: tuple[str, ...] = ()
-    in_place: tuple[str, ...] = ()
-    """Of ``written``: names whose object stayed and whose content changed, and names that share parts with them."""
-    ambiguous: tuple[str, ...] = ()
-    """Names that a branch or loop may have bound, to the very object that they had before or not at all."""
-    apart: tuple[str, ...] = ()
-    """Names not in ``written`` that changed with others by memory which no record can make them share again: an
-    array on a ``bytearray``, a frame around an array."""
-    patched: tuple[str, ...] = ()
-    """Classes whose change is told by their attributes in ``written`` and ``deleted``: ``Cfg`` for ``Cfg.lr``."""
-    unknown: tuple[str, ...] = ()
-    """What changed and nobody can name or put back."""
 
 
 @dataclass(slots=True)
@@ -69,6 +50,8 @@ class Snapshot:
     """Digests of values that the cell may change in place, for every name bound to them."""
     attributes: AttributeLook = field(repr=False)
     libraries: bool
+    too_large: frozenset[str]
+    """Names whose values it may change as well, and that were not to be digested."""
 
     def differing(self, namespace: Mapping[str, Any]) -> set[str]:
         """Names that are bound to another object than before, as far as their old ones are kept here."""
@@ -221,12 +204,16 @@ class NameWatch:
 
     # ---- what a cell wrote -------------------------------------------------------------------------------
 
-    def before(self, cell: CellNames) -> Snapshot:
-        """A snapshot, to be taken right before the body runs, after ``reached`` where that is asked too."""
+    def before(self, cell: CellNames, small: Callable[[Any], bool] | None = None) -> Snapshot:
+        """A snapshot, to be taken right before the body runs, after ``reached`` where that is asked too.
+
+        ``small`` tells which values may be digested; all where it is left out.
+        """
         if cell is not self._asked_about:
             self._forget()
         namespace: dict[str, Any] = self._shell.user_ns.copy()
-        watched = self._watched(cell, namespace)
+        large = TooLarge(small)
+        watched = self._watched(cell, namespace, large)
         attributes = self._attributes.before(
             self._definitions.classes() if watched else (),
             self._paths | {f"{owner}.{name}" for owner, name in cell.attribute_stores},
@@ -243,14 +230,17 @@ class NameWatch:
             except TypeError:
                 continue
             del namespace[name]
-        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes, libraries)
+        unseen = frozenset(large.names)
+        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes, libraries, unseen)
 
-    def _mentioned(self, cell: CellNames, namespace: Mapping[str, Any]) -> dict[int, Digested]:
+    def _mentioned(self, cell: CellNames, namespace: Mapping[str, Any], large: TooLarge) -> dict[int, Digested]:
         """By id: digests of the values that the cell mentions and may change."""
         digests: dict[int, Digested] = {}
         for name in {*cell.mentioned, *self._digests} & namespace.keys():
             value = namespace[name]
             if type(value) in IMMUTABLE or self._stays(name, value, cell) or id(value) in self._ipythons():
+                continue
+            if large.holds(name, value):
                 continue
             at, digested = self._digests.get(name, (0, None))
             if digested is None or at != id(value):
@@ -261,13 +251,15 @@ class NameWatch:
                 digests[id(value)] = digested
         return digests
 
-    def _watched(self, cell: CellNames, namespace: dict[str, Any]) -> dict[str, Digested]:
-        digests = self._mentioned(cell, namespace)  # a call of its own: its variables would count as holders
+    def _watched(self, cell: CellNames, namespace: dict[str, Any], large: TooLarge) -> dict[str, Digested]:
+        digests = self._mentioned(cell, namespace, large)  # a call of its own: its variables would count as holders
         if not digests:
             return {}
         groups = bound_to_same(namespace, digests)
         watched = {name: digests[at] for at, group in groups.items() for name in group}
         for name in self._holders(cell, namespace, watched):
+            if large.holds(name, namespace[name]):
+                continue
             digested = self._digester.digest(namespace[name])
             if digested.digest is not None:
                 watched[name] = digested
@@ -327,6 +319,7 @@ class NameWatch:
             apart=tuple(sorted(shared_with.apart)),
             patched=tuple(sorted(classes)) if attributes.owners else (),
             unknown=(attributes.nameless if attributes.owners else tuple(sorted(classes))) + self._kept(snapshot),
+            unsure=tuple(name for group in self.aliases(snapshot.too_large - rebound) for name in group),
         )
 
     def _kept(self, snapshot: Snapshot) -> tuple[str, ...]:

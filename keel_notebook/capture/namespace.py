@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 _IPYTHONS = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_dh|_oh|_ih|_sh|_exit_code|In|Out|__\w+__|__keel\w*")
@@ -63,6 +63,21 @@ def kind(value: Any) -> str:
     if issubclass(cls, type):
         return "class"
     return next((_TABLES[base.__name__] for base in cls.__mro__ if base.__name__ in _TABLES), "plain")
+
+
+class TooLarge:
+    """Tells which values are too large to be looked at, and keeps their names. Without a ``small`` none is."""
+
+    def __init__(self, small: Callable[[Any], bool] | None) -> None:
+        self._small = small
+        self.names: set[str] = set()
+
+    def holds(self, name: str, value: Any) -> bool:
+        """Whether this value is too large."""
+        if self._small is None or self._small(value):
+            return False
+        self.names.add(name)
+        return True
 
 
 _LIBRARIES = frozenset({"numpy", "pandas", "polars", "pyarrow", "torch"})

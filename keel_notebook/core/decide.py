@@ -82,6 +82,8 @@ class Facts:
     rerun: bool = False
     parameters: str = ""
     """The parameter set of the notebook. Another set is no divergence: it has records of its own (DESIGN 5)."""
+    again: bool = False
+    """A person runs the cell of auto mode once more, though nothing above it ran since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     if facts.always:
         return Execute(1, "a resource: executed in every run (--always)")
     newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)
-    valid = None if facts.rerun else _first_valid(facts, recorded.entries, newest_ok, now)
+    valid = None if facts.rerun or facts.again else _first_valid(facts, recorded.entries, newest_ok, now)
     if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):
         return Replay(valid, "code and inputs are those of the record")
     if recorded.untrusted and not facts.rerun:
@@ -252,6 +254,8 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     attempt = recorded.tries + 1
     if facts.rerun:
         return Execute(attempt, "a rerun was asked for")
+    if facts.again:
+        return Execute(attempt, "its cell was run once more")
     if valid is not None:
         return Execute(attempt, f"{lacking(valid, facts.needed)} could not be stored and is needed below")
     stops = policy.on_divergence is Response.FAIL

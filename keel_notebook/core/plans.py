@@ -44,6 +44,8 @@ class PlannedCell:
     step: str = ""
     """The name of its step; empty for a plain cell."""
     marker: Marker | None = None
+    cell_id: str = ""
+    """The front end's id; an automatic step goes by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,12 @@ def planned_cell(index: int, source: str, *, cell_id: str = "") -> PlannedCell:
     """A cell as it stands in a notebook file. A step without a name goes by the front end's cell id."""
     marker = find_marker(source)
     if marker is None:
-        return PlannedCell(index, source)
+        return PlannedCell(index, source, cell_id=cell_id)
     try:
         name = parse_options(marker.line).name
     except KeelError:
         name = ""  # the plan says that its line cannot be read
-    return PlannedCell(index, source, name or cell_id, marker)
+    return PlannedCell(index, source, name or cell_id, marker, cell_id)
 
 
 def notebook_cells(notebook: Mapping[str, Any]) -> tuple[PlannedCell, ...]:

@@ -292,12 +292,16 @@ class Changed(Protocol):
     def unknown(self) -> tuple[str, ...]:
         """What changed and cannot be named or put back: the step executes every time."""
 
+    @property
+    def unsure(self) -> tuple[str, ...]:
+        """Names that may have been changed in place and were too large to be looked at."""
+
 
 class Watch(Protocol):
     """Tells which names a cell wrote."""
 
-    def before(self, cell: Any) -> Any:
-        """A snapshot, taken before the body runs. ``cell`` is the analysed cell."""
+    def before(self, cell: Any, small: Callable[[Any], bool] | None = None) -> Any:
+        """A snapshot, taken before the body runs. ``cell`` is the analysed cell; only ``small`` values are digested."""
 
     def after(self, snapshot: Any) -> Changed:
         """What changed since the snapshot."""

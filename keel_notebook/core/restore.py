@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.done import DECISION, REPLAYED
 from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.lifecycle import RECORDS
@@ -42,6 +43,8 @@ class Holdings:
     lost: tuple[Lost, ...] = ()
     recorded: Mapping[str, Entry] = field(default_factory=dict)
     """Every name that a record holds, the newest one of each, whatever plain cells did since."""
+    settings: tuple[Entry, ...] = ()
+    """The newest record of each cell, in the order written: together they left the state that has no name."""
 
 
 def holdings(entries: Sequence[Entry]) -> Holdings:
@@ -51,20 +54,25 @@ def holdings(entries: Sequence[Entry]) -> Holdings:
     plain: dict[str, Entry] = {}
     touched: dict[str, Entry] = {}
     recorded: dict[str, Entry] = {}
+    settings: dict[tuple[str, str], Entry] = {}
     for entry in entries:
-        record = _record(entry, by_id)
+        record = record_of(entry, by_id)
         if record is not None:
             _bind(record, held, plain, touched)
+            settings.pop(cell := (record.step, record.key), None)
+            settings[cell] = record
             if record.payload is not None:
                 recorded |= dict.fromkeys(_held(record), record)
         elif entry.kind is Kind.PLAIN and entry.status is Status.OK:
             _plain(entry, held, plain, touched)
     order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
-    return Holdings(held, tuple(order), tuple(_definitions(plain)), tuple(_lost(held, plain, touched)), recorded)
+    lost = tuple(_lost(held, plain, touched))
+    return Holdings(held, tuple(order), tuple(_definitions(plain)), lost, recorded, tuple(settings.values()))
 
 
-def _record(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
-    if entry.kind in RECORDS and entry.status is Status.OK:
+def record_of(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
+    """The record that an entry made or put back; None where it is about something else."""
+    if (entry.kind in RECORDS and entry.status is Status.OK) or is_automatic(entry):
         return entry
     if entry.kind is Kind.MARKER and entry.key == DECISION and entry.ambient.get("decision") == REPLAYED:
         return by_id.get(entry.ambient.get("entry", ""))
@@ -106,18 +114,21 @@ def _lost(held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mappin
         if name in held:
             continue
         if entry.kind is Kind.PLAIN:
-            if name not in {defined for _, source in _definitions({name: entry}) for defined in _names(source)}:
-                yield Lost(name, f"run cell {entry.occurrence}")
+            if name not in {defined for _, source in _definitions({name: entry}) for defined in names_of(source)}:
+                yield Lost(name, ": ".join(filter(None, (f"run cell {entry.occurrence}", _reason(entry, name)))))
         else:
-            reason = next((i.reason for i in entry.not_stored if i.name == name), "a resource is never stored")
-            yield Lost(name, f"run step {entry.step}: {reason}")
+            yield Lost(name, f"run step {entry.step}: {_reason(entry, name) or 'a resource is never stored'}")
+
+
+def _reason(entry: Entry, name: str) -> str:
+    return next((item.reason for item in entry.not_stored if item.name == name), "")
 
 
 def _definitions(plain: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     cells = sorted({e.entry: e for e in plain.values()}.values(), key=lambda e: (e.run, e.seq))
     for entry in cells:
         for source in definitions_in(entry.source):
-            if any(name in plain and plain[name] is entry for name in _names(source)) or _names(source) == ("*",):
+            if any(name in plain and plain[name] is entry for name in names_of(source)) or names_of(source) == ("*",):
                 yield f"cell {entry.occurrence}", source
 
 
@@ -140,7 +151,8 @@ def _python_lines(source: str) -> str:
     return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)
 
 
-def _names(source: str) -> tuple[str, ...]:
+def names_of(source: str) -> tuple[str, ...]:
+    """The names that one statement of ``definitions_in`` binds."""
     node = ast.parse(source).body[0]
     if isinstance(node, ast.Import | ast.ImportFrom):
         return tuple((alias.asname or alias.name).partition(".")[0] for alias in node.names)

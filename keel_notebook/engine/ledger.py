@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.dotted import PATCHED
-from keel_notebook.core.model import Digest, Entry, FlowId, NotStored
+from keel_notebook.core.model import Digest, Entry, FlowId, Kind, NotStored
 from keel_notebook.core.ports import Known
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, Origins
 from keel_notebook.engine.leftovers import Leftovers
@@ -47,6 +47,8 @@ class Ledger:
     wanted: set[str] = field(default_factory=set)
     """Of those, names that a cell was refused for: the step that makes them executes next time."""
     rerun: set[str] = field(default_factory=set)
+    again: set[str] = field(default_factory=set)
+    """Steps of auto mode whose cell a person runs once more: it executes, and its records stay."""
     accept: set[str] = field(default_factory=set)
     parameters: str = ""
     """Which parameter set this kernel works on: what its newest cell that begins with ``# Parameters`` says."""
@@ -94,8 +96,21 @@ class Ledger:
             self.digests.pop(name, None)
         self.made(names, producer)
 
+    def plainly(self, entry: Entry, *, in_place: Iterable[str] = ()) -> None:
+        """A cell of auto mode that is no step ran, or what it left was put back: its names are no step's any more."""
+        in_place = frozenset(in_place)
+        touched = {item.name for item in entry.writes} | {item.name for item in entry.not_stored} | {*entry.deleted}
+        self.bound(touched - in_place, f"cell {entry.occurrence}")
+        for name in in_place:
+            self.digests.pop(name, None)
+            self.stored.pop(name, None)
+        self._holds(entry)
+
     def ran(self, entry: Entry) -> None:
         """A step ran, or was put back: these names are its own."""
+        if entry.kind is Kind.PLAIN:
+            self.plainly(entry)
+            return
         read = {item.name: item.digest for item in entry.inputs}
         wrote = {item.name: item.digest for item in entry.writes} | {item.name: None for item in entry.not_stored}
         self.leftovers.bound(entry.deleted)
@@ -103,13 +118,16 @@ class Ledger:
         left = entry.ambient.get(LEFT, {})
         self.leftovers.recorded(entry.step, read=read, wrote=wrote | left)
         self.made(wrote, f"step {entry.step}")
-        if entry.payload is not None:
-            for item in entry.writes:
-                if item.digest is not None and item.name not in entry.ambient.get(PATCHED, ()):
-                    self.stored[item.name] = (entry.flow, Known(entry.entry, item.name, item.digest))
+        self._holds(entry)
         used = {item.name for item in entry.writes if (item.digest or "").startswith(BY_ORIGIN)}
         self.origins.gone(entry.deleted)
         self.origins.step(wrote.keys() - left.keys() - used, f"step {entry.entry}")
+
+    def _holds(self, entry: Entry) -> None:
+        """An entry's payload holds what its names hold now: later records may refer to it."""
+        for item in entry.writes if entry.payload is not None else ():
+            if item.digest is not None and item.name not in entry.ambient.get(PATCHED, ()):
+                self.stored[item.name] = (entry.flow, Known(entry.entry, item.name, item.digest))
 
     def lacks(self, entry: Entry, *, keep: frozenset[str] = frozenset()) -> None:
         """A record was put back that could not hold these names; ``keep`` are those that hold its change anyway."""
@@ -133,6 +151,11 @@ class Ledger:
                 self.origins.step([name], " ".join(("resource", *resource)))
             else:
                 self.resources.pop(name, None)
+
+    def begun(self, step: str) -> None:
+        """A step's body begins: what a person wished for this one time is granted."""
+        self.as_is.discard(step)
+        self.again.discard(step)
 
     def note(self, done: StepDone) -> None:
         """A step was decided and carried out."""

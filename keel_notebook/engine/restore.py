@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keel_notebook.core.missing import to_run
 from keel_notebook.core.model import Digest, Entry
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.restore import Lost, asked_for, holdings
+from keel_notebook.core.restore import Holdings, Lost, asked_for, holdings
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Runner
 from keel_notebook.errors import KeelError, UntrustedError
@@ -23,6 +24,8 @@ class RestoreReport:
     defined: tuple[str, ...] = ()
     """Cells whose imports, functions and classes were defined."""
     not_put_back: tuple[str, ...] = field(default=())
+    ran: tuple[str, ...] = ()
+    """Cells that were run because nothing held what they make (`--run`)."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -30,12 +33,15 @@ class RestoreReport:
             "restored": list(self.restored),
             "missing": [{"name": lost.name, "reason": lost.reason} for lost in self.missing],
             "defined": list(self.defined),
+            "ran": list(self.ran),
         }
 
     def __str__(self) -> str:
         lines = [f"restored without running a cell: {', '.join(self.restored) or 'nothing'}"]
         if self.defined:
             lines.append("defined: the imports, functions and classes of plain cells")
+        if self.ran:
+            lines.append(f"ran, because no record holds what they make: {', '.join(self.ran)}")
         lines += [f"not restored: {lost.name} ({lost.reason})" for lost in self.missing]
         lines += [f"not put back: {what}" for what in self.not_put_back]
         return "\n".join(lines)
@@ -53,15 +59,16 @@ class Restorer:
         self._restored: dict[str, Digest | None] = {}
         """What names that were restored hold; nothing runs in between."""
 
-    def restore(self, records: FlowRecords, names: Sequence[str] = ()) -> RestoreReport:
+    def restore(self, records: FlowRecords, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
         """Everything that the newest run had, or the named names. Names that are there now are left alone
-        unless they are asked for.
+        unless they are asked for. With ``run``, the cells that make what no record holds are executed.
 
         Raises UntrustedError (E050) where the records were written by somebody else.
         """
         if records.untrusted:
             raise UntrustedError(journal="", step="")
         holding = holdings(records.entries)
+        fresh = not self._ledger.producers
         wanted = frozenset(asked_for(holding, names, self._shell.user_ns))
         lost = [item for item in holding.lost if not names or item.name in names]
         known = holding.recorded.keys() | {item.name for item in lost}
@@ -73,8 +80,38 @@ class Restorer:
         for entry in sorted({e.entry: e for e in source.values()}.values(), key=lambda e: (e.run, e.seq)):
             mine = frozenset(name for name, held in source.items() if held is entry)
             failed += self._bring(entry, mine, restored, lost)
+        if fresh and not names:  # a kernel in which cells ran has settings of its own
+            for entry in holding.settings:
+                failed += self._runner.put_settings_back(entry)
         gone = {item.name: item for item in lost if item.name not in restored}
-        return RestoreReport(tuple(sorted(restored)), tuple(gone.values()), defined, tuple(failed))
+        report = RestoreReport(tuple(sorted(restored)), tuple(gone.values()), defined, tuple(dict.fromkeys(failed)))
+        return self._run(records.entries, holding, report) if run else report
+
+    def _run(self, entries: Sequence[Entry], holding: Holdings, report: RestoreReport) -> RestoreReport:
+        """Run the cells behind what is missing, each from the values that it had, then put newer values back."""
+        space = self._shell.user_ns
+        gone = [lost for lost in report.missing if lost.name not in space]
+        ran: list[str] = []
+        stopped = ""
+        aside: set[str] = set()
+        for cell in to_run(entries, [lost.name for lost in gone]):
+            if cell.by_hand:
+                stopped = f"run {cell.cell} yourself: it {cell.by_hand}"
+                break
+            for name, entry in cell.start.items():
+                self._runner.restore(entry, frozenset({name}), {})
+            aside |= cell.start.keys() | {item.name for item in cell.entry.writes}
+            result = self._shell.run_cell(cell.entry.source, store_history=False)
+            if not result.success:
+                stopped = f"{cell.cell} failed"
+                break
+            ran.append(cell.cell)
+        for entry in {e.entry: e for name in aside if (e := holding.held.get(name)) is not None}.values():
+            mine = frozenset(name for name in aside if holding.held.get(name) is entry)
+            self._runner.restore(entry, mine, {})
+        came = {lost.name for lost in gone if lost.name in space}
+        left = [Lost(lost.name, stopped or lost.reason) for lost in report.missing if lost.name not in came]
+        return replace(report, missing=tuple(left), ran=tuple(ran), restored=tuple(sorted({*report.restored, *came})))
 
     def _bring(self, entry: Entry, names: frozenset[str], restored: set[str], lost: list[Lost]) -> Sequence[str]:
         try:
@@ -83,7 +120,8 @@ class Restorer:
             reason = (
                 str(error) if isinstance(error, KeelError) else f"its record cannot be read: {type(error).__name__}"
             )
-            lost += [Lost(name, f"run step {entry.step}: {reason}") for name in sorted(names)]
+            cell = f"step {entry.step}" if entry.step else f"cell {entry.occurrence}"
+            lost += [Lost(name, f"run {cell}: {reason}") for name in sorted(names)]
             return ()
         restored |= names
         self._restored |= {item.name: item.digest for item in entry.writes if item.name in names}

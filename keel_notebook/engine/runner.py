@@ -365,6 +365,10 @@ class Runner:
                     lost.append(f"{name}: {type(problem).__name__}")
         return lost
 
+    def put_settings_back(self, entry: Entry) -> Sequence[str]:
+        """Put back what a record's cell changed of the state that has no name; what could not be, in words."""
+        return self._parts.ambient.apply(entry.ambient)
+
     def replay(
         self, prepared: Prepared, *, show: Callable[[Any], None], keep: frozenset[str] = frozenset()
     ) -> Sequence[str]:

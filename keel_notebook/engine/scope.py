@@ -46,6 +46,11 @@ class StepScope:
         """The body starts again from its top: its calls have the places that they had."""
         self._counts.clear()
 
+    @property
+    def called(self) -> bool:
+        """Whether the body made a durable call."""
+        return bool(self._counts)
+
     def place(self, call: str, key: str) -> Place:
         """The next place of this call and key. Claimed at the very entry, before any await or I/O (K4, Z1)."""
         count = self._counts.get((call, key), 0) + 1

@@ -95,6 +95,7 @@ class Stepper:
             always=options.always,
             rerun=cell.name in self._ledger.rerun,
             parameters=self._ledger.parameters,
+            again=cell.name in self._ledger.again,
         )
 
     def _needed(self, name: str, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
@@ -253,7 +254,7 @@ class Stepper:
 
     def ready(self, look: Look) -> None:
         """Write what must be there before a body runs: a wished retirement, and copies of what it may change."""
-        self._ledger.as_is.discard(look.step.name)
+        self._ledger.begun(look.step.name)
         if look.facts.rerun:
             self.retire(look.step, lifecycle.RERUN)
             self._ledger.rerun.discard(look.step.name)

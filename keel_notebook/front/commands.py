@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from keel_notebook.core import lifecycle
+from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.model import Entry
 from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
 from keel_notebook.core.report import status
+from keel_notebook.core.units import duration
 from keel_notebook.core.why import why
 from keel_notebook.engine.lanes import steps_of
 from keel_notebook.errors import NotYetError, SettingsError
@@ -21,7 +23,6 @@ from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
 
 LATER: Mapping[str, str] = {
-    "auto": "auto mode",
     "verify": "headless runs",
     "trust": "trust",
     "export": "moving journals",
@@ -161,9 +162,7 @@ def _adopted(name: str, entry: Entry) -> str:
 
 
 def _restore(session: Session, words: list[str]) -> Any:
-    if "--run" in words:
-        raise NotYetError(what="%keel restore --run", topic="continuing after a death")
-    return session.restore(words)
+    return session.restore([word for word in words if word != "--run"], run="--run" in words)
 
 
 def _lanes(session: Session, words: list[str]) -> str:
@@ -196,6 +195,36 @@ def _undo(session: Session, words: list[str]) -> str:
     if not ran:
         return "nothing to undo: no step that ran or came back here registered an undo"
     return "undone, last done first: " + "; ".join(ran) + ". Their steps execute when their cells run next"
+
+
+def _auto(session: Session, words: list[str]) -> str:
+    usage = "%keel auto on|off [--min-seconds S]"
+    if not words:
+        return _auto_said(session.auto_s)
+    way, *more = words
+    if way not in ("on", "off") or (way == "off" and more):
+        raise SettingsError(where="%keel auto", detail=f"it reads `{usage}`")
+    session.set_auto(_seconds(more, usage) if way == "on" else None)
+    return _auto_said(session.auto_s)
+
+
+def _auto_said(min_s: float | None) -> str:
+    if min_s is None:
+        return "auto mode is off: steps are the cells that say so"
+    return f"auto mode is on: cells that take {duration(min_s)} or more are saved and replayed, the others run"
+
+
+def _seconds(words: list[str], usage: str) -> float:
+    if not words:
+        return MIN_SECONDS
+    try:
+        option, text = words if len(words) == 2 else words[0].split("=")
+        seconds = float(text)
+        if option != "--min-seconds" or not 0 <= seconds < float("inf"):
+            raise ValueError
+    except ValueError:
+        raise SettingsError(where="%keel auto", detail=f"it reads `{usage}`, S in seconds") from None
+    return seconds
 
 
 def _on(session: Session, words: list[str]) -> str:
@@ -284,10 +313,13 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "accept": Command(_accept, "%keel accept NAME", "the recorded value is right for the current code and inputs"),
     "adopt": Command(_adopt, "%keel adopt NAME", "record what the last executed cell left, without executing it"),
-    "restore": Command(_restore, "%keel restore [NAME …]", "bring variables back without running any cell"),
+    "restore": Command(
+        _restore, "%keel restore [NAME …] [--run]", "bring variables back; --run: run the cells that are missing"
+    ),
     "undo": Command(_undo, "%keel undo [NAME …]", "take back what steps did to the world, last done first"),
     "lanes": Command(_lanes, "%keel lanes", "the lanes of this notebook, and the one in use"),
     "use": Command(_use, "%keel use LANE", "go on in another lane"),
+    "auto": Command(_auto, "%keel auto on|off [--min-seconds S]", "every cell is a step, no annotation"),
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),

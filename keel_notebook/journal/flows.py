@@ -44,6 +44,8 @@ class FlowSeen:
     """Code of the first step that was executed in it, for ``adopt``."""
     file: str = ""
     """Where this is kept; empty for the default flow."""
+    auto_s: float | None = None
+    """In auto mode: cells slower than this are replayed, seconds. None: every step is marked."""
 
 
 def find_flow(folder: Path, *, notebook: Path | None, name: str = "", key: str = "") -> FlowSeen:
@@ -93,6 +95,19 @@ def note_first_step(flow: FlowSeen, code: Digest | None) -> FlowSeen:
     noted = replace(flow, first_code=code)
     with spoken(place.path):
         replace_whole(flow.file, _encoded(place, noted))
+    return noted
+
+
+def note_auto(flow: FlowSeen, auto_s: float | None) -> FlowSeen:
+    """Keep whether the flow is in auto mode (`%keel auto`), and return the flow with it.
+
+    The default flow, which stands for no notebook in particular, keeps nothing. Raises as ``note_first_step``.
+    """
+    noted = replace(flow, auto_s=auto_s)
+    if flow.file and flow.auto_s != auto_s:
+        place = Folder(os.path.dirname(os.path.dirname(flow.file)))
+        with spoken(place.path):
+            replace_whole(flow.file, _encoded(place, noted))
     return noted
 
 
@@ -159,7 +174,7 @@ def _read(place: Folder, file: str) -> FlowSeen | None:
     notebook = str(raw.get("notebook", ""))
     if notebook:
         notebook = os.path.normpath(os.path.join(os.path.dirname(place.path), notebook))
-    code = raw.get("first_code")
+    code, auto = raw.get("first_code"), raw.get("auto")
     return FlowSeen(
         FlowId(raw["flow"]),
         str(raw.get("name", "")),
@@ -167,6 +182,7 @@ def _read(place: Folder, file: str) -> FlowSeen | None:
         notebook,
         first_code=Digest(code) if isinstance(code, str) else None,
         file=file,
+        auto_s=float(auto) if isinstance(auto, int | float) else None,
     )
 
 
@@ -187,6 +203,8 @@ def _encoded(place: Folder, flow: FlowSeen) -> bytes:
     kept: dict[str, Any] = {"schema": _SCHEMA, "flow": flow.id, "name": flow.name, "key": flow.key}
     kept["notebook"] = _relative(place, flow.notebook) if flow.notebook else ""
     kept["first_code"] = flow.first_code
+    if flow.auto_s is not None:
+        kept["auto"] = flow.auto_s
     return json.dumps(kept, indent=1).encode("utf-8", "surrogatepass")
 
 

@@ -1,0 +1,27 @@
+"""What a cell did to the names of the notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a cell did to the namespace. Every tuple is sorted."""
+
+    written: tuple[str, ...] = ()
+    """Names bound again or changed in place."""
+    deleted: tuple[str, ...] = ()
+    in_place: tuple[str, ...] = ()
+    """Of ``written``: names whose object stayed and whose content changed, and names that share parts with them."""
+    ambiguous: tuple[str, ...] = ()
+    """Names that a branch or loop may have bound, to the very object that they had before or not at all."""
+    apart: tuple[str, ...] = ()
+    """Names not in ``written`` that changed with others by memory which no record can make them share again: an
+    array on a ``bytearray``, a frame around an array."""
+    patched: tuple[str, ...] = ()
+    """Classes whose change is told by their attributes in ``written`` and ``deleted``: ``Cfg`` for ``Cfg.lr``."""
+    unknown: tuple[str, ...] = ()
+    """What changed and nobody can name or put back."""
+    unsure: tuple[str, ...] = ()
+    """Names whose object stayed, may have been changed in place, and was too large to be looked at."""

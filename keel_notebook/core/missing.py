@@ -1,0 +1,111 @@
+"""Which cells have to run to bring back names that no record holds, and from which values (`%keel restore --run`).
+
+Pure. A cell starts from the values that its names had when it ran: a record holds them, or the cell that made them has
+to run as well, before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from keel_notebook.core.auto import is_automatic
+from keel_notebook.core.model import Effect, Entry, EntryId, Kind, Status
+from keel_notebook.core.redact import HIDDEN
+from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of, record_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """One cell to run."""
+
+    entry: Entry
+    """The newest run of it that the missing value came from."""
+    start: Mapping[str, Entry] = field(default_factory=dict)
+    """Names to put back before it runs, and the records that hold them as they were then."""
+
+    @property
+    def cell(self) -> str:
+        """What to call it."""
+        return f"step {self.entry.step}" if self.entry.step else f"cell {self.entry.occurrence}"
+
+    by_hand: str = ""
+    """Why only a person may run it; empty where it can be run from here."""
+
+
+def to_run(entries: Sequence[Entry], lost: Iterable[str]) -> tuple[Rerun, ...]:
+    """The cells that make the lost names, in the order in which they ran, with all that they need.
+
+    ``entries`` are those of a flow, in the order written. A name that nobody made needs no cell.
+    """
+    walk = _Walk(entries)
+    todo = [walk.newest(name, len(walk.cells)) for name in lost]
+    found: dict[int, dict[str, Entry]] = {}
+    while todo:
+        at = todo.pop()
+        if at is None or at in found:
+            continue
+        start = found[at] = {}
+        for read in walk.cells[at].inputs:
+            before = walk.newest(read.name, at)
+            if before is None or walk.defines(before, read.name):
+                continue
+            if walk.holds(before, read.name):
+                start[read.name] = walk.cells[before]
+            else:
+                todo.append(before)
+    calling = {entry.step for entry in entries if entry.kind in _DURABLE}
+    return tuple(Rerun(walk.cells[at], found[at], _by_hand(walk.cells[at], calling)) for at in sorted(found))
+
+
+_DURABLE = frozenset({Kind.CALL, Kind.SLEEP, Kind.PROMISE, Kind.UNDO, Kind.LOOP, Kind.TIME, Kind.RANDOM})
+
+
+def _by_hand(cell: Entry, calling: Collection[str]) -> str:
+    """What runs here runs under no step's name: no effect that must happen once, and no durable call, may be in it."""
+    if cell.effect is not Effect.IDEMPOTENT:
+        return "has an effect that must not happen twice"
+    unnamed = f"{(cell.code or '?')[:12]}#"
+    if (cell.step or cell.key) in calling or any(step.startswith(unnamed) for step in calling):
+        return "makes durable calls"
+    return "holds a secret, and its text was not kept whole" if HIDDEN in cell.source else ""
+
+
+class _Walk:
+    """The cells of a flow as they ran, and which of them touched a name."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        by_id: dict[EntryId, Entry] = {entry.entry: entry for entry in entries}
+        self.cells: list[Entry] = []
+        self._touched: dict[str, list[int]] = {}
+        for entry in entries:
+            cell = record_of(entry, by_id) or (entry if _ran_plainly(entry) else None)
+            if cell is not None:
+                for name in _touches(cell):
+                    self._touched.setdefault(name, []).append(len(self.cells))
+                self.cells.append(cell)
+
+    def newest(self, name: str, before: int) -> int | None:
+        """The last cell before this place that bound or changed a name."""
+        return next((at for at in reversed(self._touched.get(name, ())) if at < before), None)
+
+    def holds(self, at: int, name: str) -> bool:
+        """Whether a cell's record holds the name."""
+        cell = self.cells[at]
+        return cell.payload is not None and any(item.name == name for item in cell.writes)
+
+    def defines(self, at: int, name: str) -> bool:
+        """Whether a plain cell makes the name by an import or a definition, which restoring carries out anyway."""
+        cell = self.cells[at]
+        if cell.kind is not Kind.PLAIN or is_automatic(cell):
+            return False
+        return any(name in names_of(source) for source in definitions_in(cell.source))
+
+
+def _ran_plainly(entry: Entry) -> bool:
+    return entry.kind is Kind.PLAIN and entry.status is Status.OK
+
+
+def _touches(entry: Entry) -> set[str]:
+    named = {item.name for item in entry.writes} | {item.name for item in entry.not_stored}
+    return named | set(entry.ambient.get(SUSPECTS, ()))

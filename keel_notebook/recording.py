@@ -1,0 +1,66 @@
+"""What follows a body that ran: it is recorded before the reply is sent, and what the record lacks is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keel_notebook.automatic import Automatic
+from keel_notebook.cells import shortcomings
+from keel_notebook.engine.attempt import Outcome
+from keel_notebook.engine.plaincells import PlainAttempt
+from keel_notebook.engine.stepparts import Body
+from keel_notebook.errors import InternalError, KeelError
+from keel_notebook.wiring import Attached, Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Records what ran in one kernel. Nothing here ever replaces the cell's own result."""
+
+    kernel: Kernel
+    auto: Automatic
+    degraded: Callable[[], None]
+    """Says that nothing can be recorded now, once."""
+
+    def step(self, attached: Attached, body: Body, ended: Outcome, *, durable: bool) -> None:
+        """Record a step, or in auto mode a cell that turned out to be cheap; ``durable``: it made durable calls."""
+        step, ledger = body.attempt.step, self.kernel.ledger
+        try:
+            left = None if durable else self.auto.demoted(body, ended, attached)
+            if left is not None:
+                self.auto.ended(left)
+                return
+            entry = attached.runner.finish(body.attempt, ended)
+        except KeyboardInterrupt:
+            self._not(attached, body, "interrupted while it was recorded; it is not saved")
+            return
+        except KeelError as problem:
+            self._not(attached, body, f"not recorded: {problem}")
+            return
+        except Exception as fault:  # noqa: BLE001 a fault of keel's own never replaces the cell's result
+            self.kernel.fault(fault)
+            kind = type(fault).__name__
+            self._not(attached, body, f"not recorded: {InternalError(doing='recorded a step', kind=kind)}")
+            return
+        attached.stepper.executed(body, entry)
+        ledger.ran(entry)
+        if step.always:
+            made = (write.name for write in entry.writes)
+            ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
+            return
+        for line in shortcomings(entry, self.kernel.shell.user_ns):
+            self.kernel.say(f"{step.name}: {line}")
+
+    def plain(self, attached: Attached, attempt: PlainAttempt, ended: Outcome) -> None:
+        """Keep what a cheap cell of auto mode left."""
+        try:
+            self.auto.ended(attached.plain.finish(attempt, ended))
+        except KeelError:
+            self.degraded()
+        except Exception as fault:  # noqa: BLE001 as above
+            self.kernel.fault(fault)
+
+    def _not(self, attached: Attached, body: Body, why: str) -> None:
+        self.kernel.say(f"{body.attempt.step.name}: {why}")
+        attached.stepper.unrecorded(body, why)
