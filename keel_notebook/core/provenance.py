@@ -8,7 +8,7 @@ each other.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keel_notebook.core.cellcode import ParsedCell
@@ -110,25 +110,37 @@ _PATH = 1024
 
 
 class Origins:
-    """The origins of all names of a notebook, kept up to date from what ran. Memory of one kernel only."""
+    """The origins of all names of a notebook, told from what ran. Memory of one kernel only.
+
+    Most notebooks never ask: what ran is kept as it is, and read statement by statement when somebody does.
+    """
 
     def __init__(self) -> None:
         self._now: dict[str, Origin] = {}
         self._unlisted: Origin | None = None
+        self._untold: list[Callable[[], None]] = []
 
     def of(self, name: str) -> Origin | None:
         """How the name came to the value that it has now; None where nobody saw it."""
+        untold, self._untold = self._untold, []
+        for tell in untold:
+            tell()
+        return self._origin(name)
+
+    def _origin(self, name: str) -> Origin | None:
         return self._now.get(name, self._unlisted)
 
     def ran(self, parsed: ParsedCell, *, ended_well: bool) -> None:
         """A plain cell ran. One that failed may have stopped at any statement: what it left is its own story."""
-        how = "" if ended_well else "failed "
+        self._untold.append(lambda: self._cell(parsed, "" if ended_well else "failed "))
+
+    def _cell(self, parsed: ParsedCell, how: str) -> None:
         for statement in statements(parsed):
             self._apply(statement, how)
 
     def _apply(self, statement: Statement, how: str) -> None:
         names = statement.names
-        reads = {name: self.of(name) for name in sorted(names.reads | names.late_reads)}
+        reads = {name: self._origin(name) for name in sorted(names.reads | names.late_reads)}
 
         def made(before: Origin | None) -> Origin:
             return Origin(how + statement.code, names, statement.texts, reads, before)
@@ -136,9 +148,9 @@ class Origins:
         fresh = made(None)
         changed = self._with_parents(statement.changes - statement.binds)
         touched = changed | names.maybe_stores | (set(self._now) - names.stores if statement.anything else set())
-        before = {name: self.of(name) for name in touched}
+        before = {name: self._origin(name) for name in touched}
         for name in names.stores:
-            self._now[name] = fresh if not how else made(self.of(name))
+            self._now[name] = fresh if not how else made(self._origin(name))
         for name, old in before.items():
             self._now[name] = made(old)
         for name in names.deletes - names.stores:
@@ -168,12 +180,15 @@ class Origins:
 
     def step(self, names: Iterable[str], by: str) -> None:
         """A step left these names: what cannot be compared of them counts by its record (or what stands for it)."""
-        origin = Origin(by)
-        for name in names:
-            self._now[name] = origin
+        left = dict.fromkeys(names, Origin(by))
+        self._untold.append(lambda: self._now.update(left))
 
     def gone(self, names: Iterable[str]) -> None:
         """These names were deleted."""
+        gone = tuple(names)
+        self._untold.append(lambda: self._forget(gone))
+
+    def _forget(self, names: Iterable[str]) -> None:
         for name in names:
             self._now.pop(name, None)
 
