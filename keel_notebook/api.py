@@ -114,6 +114,7 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
         trust_key: the key alone finds the record, whatever function and arguments are now.
         **kwargs: its keyword arguments.
     """
+    __tracebackhide__ = True  # a person wants to see their own lines
     options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls(needed=options.effect is not Effect.IDEMPOTENT)
@@ -154,6 +155,7 @@ async def gather(*calls: Awaitable[Any] | Iterable[Awaitable[Any]]) -> list[Any]
 
     A failure is raised after all others have ended and are recorded, so that the next run calls only what is missing.
     """
+    __tracebackhide__ = True
     if len(calls) == 1 and not isinstance(calls[0], Awaitable):
         return await parallel.gather(list(calls[0]))
     return await parallel.gather([call for call in calls if isinstance(call, Awaitable)])
@@ -164,6 +166,7 @@ def durable(fn: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(fn)
     def journaled(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
         calls = _calls()
         if calls is None:
             return fn(*args, **kwargs)
@@ -194,6 +197,7 @@ def map(  # noqa: A001, PLR0913 - pinned by DESIGN 3.2
     by default; ``executor`` is any ``concurrent.futures.Executor`` (processes, Dask, …). ``key`` is a function of
     the item, or one key for each.
     """
+    __tracebackhide__ = True
     trusted = _trusted(key, trust_key=trust_key)
     options = _options("idempotent", "fail", retries, timeout, on_error, trust_key=trusted)
     fn = getattr(fn, "__keel_function__", fn)

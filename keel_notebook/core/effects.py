@@ -112,10 +112,10 @@ class StepHistory:
 def step_history(entries: Iterable[Entry], step: str, key: str) -> StepHistory:
     """The history of a step. ``entries`` are a flow's, oldest first."""
     mine: list[Entry] = []
-    for entry in entries:
-        if entry.step == step and entry.kind is Kind.STEP and entry.effect is not Effect.IDEMPOTENT:
+    for entry in [entry for entry in entries if entry.step == step]:  # nearly all are of other steps
+        if entry.kind is Kind.STEP and entry.effect is not Effect.IDEMPOTENT:
             mine.append(entry)
-        elif entry.step == step and entry.kind is Kind.RETIRE and entry.key == NEW_KEY:
+        elif entry.kind is Kind.RETIRE and entry.key == NEW_KEY:
             mine.clear()
     mine.reverse()
     under = [entry for entry in mine if entry.idempotency_key == key]

@@ -220,6 +220,27 @@ def _wire(value: Any) -> Any:
             return value
 
 
+def _wire_inputs(inputs: tuple[Input, ...]) -> list[Any]:
+    return [[i.name, i.digest, i.weak, i.preview, i.producer, i.type] for i in inputs]
+
+
+def _wire_payload(payload: Payload | None) -> list[Any] | None:
+    if payload is None:
+        return None
+    head = payload.head
+    return [[head.size, head.inline, head.object], list(payload.buffers), list(payload.refs), payload.bytes]
+
+
+_WIRED = {
+    "Kind": "{0}._value_",
+    "Status": "{0}._value_",
+    "Effect": "{0}._value_",
+    "tuple[Input, ...]": "_wire_inputs({0})",
+    "Payload | None": "_wire_payload({0})",
+}
+"""How fields that every durable call has are put on the wire; all others through ``_wire``."""
+
+
 def _files(wire: list[Any]) -> tuple[FileSeen, ...]:
     return tuple(FileSeen(w[0], w[1], w[2], tuple(w[3]), *w[4:]) for w in wire)
 
@@ -250,25 +271,30 @@ _AS_IT_IS = frozenset({"str", "int", "float", "float | None", "EntryId", "FlowId
 """Types of fields whose values MessagePack takes as they are."""
 
 
+def _wired(kind: str, value: str) -> str:
+    return value if kind in _AS_IT_IS else _WIRED.get(kind, "_wire({0})").format(value)
+
+
 def _written_out() -> tuple[Any, Any]:
     """``Entry.__init__`` and ``to_map`` written out field by field: every durable call pays for both (DESIGN 10).
 
     A frozen dataclass sets its fields one by one by name, which takes twice as long as the setters of its slots.
     """
     known: dict[str, Any] = {"SCHEMA": SCHEMA, "_wire": _wire}
+    known |= {"_wire_inputs": _wire_inputs, "_wire_payload": _wire_payload}
     head, init, out, rest = ["self"], [], ['"schema": SCHEMA'], []
     for f in fields(Entry):
         known["set_" + f.name] = getattr(Entry, f.name).__set__
         init.append(f" set_{f.name}(self, {f.name})")
         if f.default is MISSING and f.default_factory is MISSING:
             head.append(f.name)
-            out.append(f'"{f.name}": ' + (f"self.{f.name}" if f.type in _AS_IT_IS else f"_wire(self.{f.name})"))
+            out.append(f'"{f.name}": ' + _wired(str(f.type), f"self.{f.name}"))
             continue
         known["no_" + f.name] = default = {} if f.default is MISSING else f.default
         head.append(f"{f.name}=no_{f.name}")
         if default == {}:
             init[-1] = f" set_{f.name}(self, {{}} if {f.name} is no_{f.name} else {f.name})"
-        value = "v" if f.type in _AS_IT_IS else "_wire(v)"
+        value = _wired(str(f.type), "v")
         rest += [f" v = self.{f.name}", f" if v is not no_{f.name} and v != no_{f.name}: out['{f.name}'] = {value}"]
     init.insert(0, f"def init({', '.join(head)}):")
     rest = ["def to_map(self):", f" out = {{{', '.join(out)}}}", *rest, " return out"]

@@ -82,8 +82,9 @@ class Guarded:
     def _under_the_lease(self, stepper: Stepper, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
         ordinary, answer = self._decided(look, policy)
         if isinstance(answer, e.Fire):  # the inputs that it fires with are those that its key is made of
-            look = stepper.rewound(look)
-            ordinary, answer = self._decided(look, policy)
+            before, look = look, stepper.rewound(look)
+            if look is not before:
+                ordinary, answer = self._decided(look, policy)
         match answer:
             case d.Replay():
                 self._give_back()

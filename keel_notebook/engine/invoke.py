@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,7 @@ from keel_notebook.errors import CallTimeoutError
 
 def run(calls: Calls, claim: Claim) -> Any:
     """Carry one call out and give its value; an awaitable where the function is, or gives, one."""
+    __tracebackhide__ = True
     if asynchronous(claim.function):
         return run_async(calls, claim)
     go = calls.begin(claim)
@@ -59,6 +61,7 @@ def asynchronous(function: Any) -> bool:
 
 async def run_async(calls: Calls, claim: Claim) -> Any:
     """Carry one call out whose function is asynchronous, or may be."""
+    __tracebackhide__ = True
     go = calls.begin(claim)
     if isinstance(go, Given):
         return go.value
@@ -75,6 +78,7 @@ async def _ready(value: Any) -> Any:
 
 
 async def _finish_async(calls: Calls, go: Going, value: Awaitable[Any]) -> Any:
+    __tracebackhide__ = True
     try:
         with scope.within(go.claim):
             result = await asyncio.wait_for(value, go.claim.options.timeout_s)
@@ -84,6 +88,7 @@ async def _finish_async(calls: Calls, go: Going, value: Awaitable[Any]) -> Any:
 
 
 def _failed(calls: Calls, go: Going, error: BaseException) -> Any:
+    __tracebackhide__ = True
     claim = go.claim
     calls.fail(go, error)
     if claim.options.on_error == "keep" and isinstance(error, Exception):
@@ -101,6 +106,7 @@ def named(error: BaseException, claim: Claim) -> None:
 
 
 def _attempts(calls: Calls, go: Going) -> Any:
+    __tracebackhide__ = True
     while True:
         try:
             return in_time(go.claim, go.claim.options.timeout_s)
@@ -109,6 +115,7 @@ def _attempts(calls: Calls, go: Going) -> Any:
 
 
 async def _attempts_async(calls: Calls, go: Going) -> Any:
+    __tracebackhide__ = True
     claim = go.claim
     while True:
         try:
@@ -132,6 +139,7 @@ def _said(error: Exception, claim: Claim) -> Exception:
 
 def _pause(calls: Calls, go: Going, error: Exception) -> float:
     """Seconds until the next attempt; raises the error where there is none."""
+    __tracebackhide__ = True
     claim, options = go.claim, go.claim.options
     repeatable = options.effect is not Effect.EXACTLY_ONCE or claim.keyed
     answer = next_try(retry_of(options.retries), go.attempts, error, repeatable=repeatable, chance=calls.parts.chance)
@@ -155,8 +163,10 @@ def in_time(claim: Claim, timeout_s: float | None) -> Any:
 
     Raises CallTimeoutError (E011): what the function does may still happen.
     """
+    __tracebackhide__ = True
 
     def go() -> Any:
+        __tracebackhide__ = True
         with scope.within(claim):
             return claim.function(*claim.args, **claim.kwargs)
 
@@ -167,11 +177,12 @@ def in_time(claim: Claim, timeout_s: float | None) -> Any:
     done = threading.Event()
 
     def work() -> None:
+        __tracebackhide__ = True
         try:
             value = context.run(go)
             outcome.append(lambda: value)
         except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-            outcome.append(lambda error=error: _raise(error))  # type: ignore[misc]
+            outcome.append(functools.partial(_raise, error))
         done.set()
 
     threading.Thread(target=work, name=f"keel-{claim.place.call}", daemon=True).start()
@@ -181,4 +192,5 @@ def in_time(claim: Claim, timeout_s: float | None) -> Any:
 
 
 def _raise(error: BaseException) -> Any:
+    __tracebackhide__ = True
     raise error

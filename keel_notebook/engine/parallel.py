@@ -46,6 +46,7 @@ def defer(calls: Calls, claim: Claim) -> Deferred:
 
 async def gather(deferred: Sequence[Awaitable[Any]]) -> list[Any]:
     """All results, in order. Raises the first failure (in order) after every other call has ended and is recorded."""
+    __tracebackhide__ = True
     ended = await asyncio.gather(*deferred, return_exceptions=True)
     for result in ended:
         if isinstance(result, BaseException):
@@ -79,6 +80,7 @@ class Map:
 
     def run(self, items: Iterable[Any], keys: Callable[[Any], Any] | Sequence[Any] | None) -> list[Any]:
         """Carry all calls out; the results in the order of the items."""
+        __tracebackhide__ = True
         wanted = list(items)
         named_by = _keys(wanted, keys)
         claims = [
