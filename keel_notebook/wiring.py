@@ -14,7 +14,10 @@ from keel_notebook.calling import calls_of
 from keel_notebook.capture.ambient import AmbientWatch
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
+from keel_notebook.capture.filewatch import FileWatch
+from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.names import NameWatch
+from keel_notebook.capture.opens import Opens
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
 from keel_notebook.core.cellcode import parse_cell
@@ -145,7 +148,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     digester = StructuralDigester(salt=journal.salt, definitions=definitions)
     compared = OrOutline(digester)
     watch = NameWatch(shell, compared, definitions)
-    files = Files(root=cwd, salt=journal.salt)
+    files = Files(root=cwd, salt=journal.salt, now_ns=lambda: int(clock.now() * 1e9))
     namespace: dict[str, Any] = shell.user_ns
 
     origins_watch = NameWatch(shell, compared, definitions)  # apart from the one that watches the running cell
@@ -170,9 +173,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         found = provenance.one(name, compared.digest(value))
         return Input(name, found.digest, found.weak, preview=preview(name, value), type=kind_of(value))
 
-    def files_seen(seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
-        return files.inputs(seen.files) + tuple(files.seen(path, "makes") for path in makes)
-
+    file_watch = FileWatch(files, opens=Opens.make(), ignore=str(folder))
     lanes = LaneKeeper(journal, clock, kernel.say)
     cells = NotebookFile(notebook, shell.transform_cell)
 
@@ -196,12 +197,12 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         tap=make_tap(shell),
         watch=watch,
         ambient=AmbientWatch(start=str(cwd)),
-        world=World(ignore=folder),
+        world=World(ignore=folder, changing=file_watch.changing),
         clock=clock,
         namespace=namespace,
         pack_messages=pack_messages,
         unpack_messages=unpack_messages,
-        files_seen=files_seen,
+        files=StepFiles(file_watch, namespace, definitions),
         lane=lambda: lanes.current,
         references=References(codec, namespace, digest_of, journal.records, kernel.ledger.stored),
         kept_inputs=kept_inputs,
@@ -228,7 +229,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         kind_of=kind_of,
         read_below=cells.read_below,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
-        file_now=files.now,
+        files_now=files.now_all,
         file_seen=files.seen,
         say=kernel.say,
         now=clock.now,
@@ -300,12 +301,29 @@ def origin_senses(
         return frozenset().union(*map(definitions.stores, list(namespace.values())))
 
     def file_named(name: str) -> Digest | None:
-        return files.now(name) if files.made_from(name) else None
+        return files.seen(name, "read").digest if files.made_from(name) else None
 
     def setting(name: str) -> Digest | None:
         return digester.digest(os.environ[name]).digest if name in os.environ else None
 
     return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting)
+
+
+@dataclass(frozen=True, slots=True)
+class StepFiles:
+    """``ports.FileSense`` for a kernel's namespace."""
+
+    watch: FileWatch
+    namespace: dict[str, Any]
+    definitions: NotebookDefinitions
+
+    def before(self, cell: Any, names: Iterable[str]) -> Any:
+        """Look at what the cell and its inputs name."""
+        return self.watch.before(mentions(cell.files, names, self.namespace, self.definitions))
+
+    def after(self, before: Any, seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
+        """The files that count for the step."""
+        return self.watch.after(before, seen, makes)
 
 
 def kind_of(value: Any) -> str:

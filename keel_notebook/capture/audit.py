@@ -52,7 +52,10 @@ def _is_silent(event: str, args: Args) -> bool:
     """Whether Python only looks for code: an import, or a traceback that shows a source line."""
     if event == "open" and not str(args[0]).endswith(_CODE):
         return False
-    return sys._getframe(2).f_code.co_filename in _SILENT
+    caller = sys._getframe(2).f_code
+    if event == "os.scandir" and caller.co_filename.startswith(_PATTERNS):
+        return caller.co_name not in _LISTINGS  # a pattern is one event of its own, and counts by what it matches
+    return caller.co_filename in _SILENT
 
 
 def _of_open(args: Args) -> Touches:
@@ -92,7 +95,9 @@ FILES: dict[str, Callable[[Args], Touches]] = {
     "open": _of_open,
     "os.listdir": _listed,
     "os.scandir": _listed,
-    "glob.glob": _first("glob"),
+    "glob.glob/2": lambda args: [("glob", os.path.join(args[2] or "", args[0]))],
+    "pathlib.Path.glob": lambda args: [("glob", os.path.join(args[0], args[1]))],
+    "pathlib.Path.rglob": lambda args: [("glob", os.path.join(args[0], "**", args[1]))],
     "os.remove": _first("remove"),
     "os.rmdir": _first("remove"),
     "os.rename": _moved,
@@ -133,6 +138,8 @@ EVENTS = frozenset(FILES) | NETWORK | CHILDREN | FOLDER
 _LOOKED_AT = frozenset({"open", "os.listdir", "os.scandir"})
 _CODE = (".py", ".pyc", ".so", ".pth", ".zip", ".egg", ".whl")
 _LIBRARY = os.path.dirname(os.__file__)
+_PATTERNS = (os.path.join(_LIBRARY, "glob.py"), os.path.join(_LIBRARY, "pathlib"))
+_LISTINGS = frozenset({"iterdir", "walk", "_walk"})
 _SILENT = frozenset(
     {
         "<frozen importlib._bootstrap_external>",  # an import looks into every folder of sys.path

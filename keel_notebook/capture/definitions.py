@@ -74,6 +74,12 @@ class NotebookDefinitions:
         found = self._found(unwrapped(thing))
         return frozenset() if found is None else found.names.stores
 
+    def source_of(self, thing: Any) -> str:
+        """The text of a notebook function or class; empty for anything else."""
+        thing = unwrapped(thing)
+        found = self._found(thing) if self.belongs(thing) else None
+        return "" if found is None else found.source
+
     def module(self, name: str) -> Digested:
         """A module: installed ones by name (version is a note), local ones by the source that was *loaded*."""
         return self._seen.modules.module(name)

@@ -12,13 +12,15 @@ import resource
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from keel_notebook.capture.audit import CHILDREN, FILES, FOLDER, NETWORK, Args, unwatch, watch
+from keel_notebook.capture.files import stamp_in
 from keel_notebook.capture.threads import kernel_idents, lingering
+from keel_notebook.core.filerules import CHANGING, Stamp
 
 _MOST_FILES = 20_000
 """Distinct touches that are kept of one cell; with more, ``WorldSeen.unsure`` is set."""
@@ -30,12 +32,13 @@ class FileTouch:
 
     ``how`` is ``read``, ``write``, ``append``, ``list``, ``glob``, ``remove``, ``rename`` (away from this path),
     ``make`` (a folder) or ``database`` (SQLite). It says what was tried: the file may not exist. ``folder`` is the
-    working directory that a relative path was relative to.
+    working directory that a relative path was relative to, ``stamp`` what told its state when it was first touched.
     """
 
     path: str
     how: str
     folder: str = ""
+    stamp: Stamp | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,20 @@ class World:
     """Watches what the code of a cell does outside the process.
 
     ``ignore`` are folders that do not count: the journal's own. What threads of the kernel do does not count either.
+    ``changing`` is told of every file right before it is changed, and whether it was read before.
     """
 
-    def __init__(self, ignore: str | Path | Iterable[str | Path] = ()) -> None:
+    def __init__(
+        self, ignore: str | Path | Iterable[str | Path] = (), *, changing: Callable[..., None] | None = None
+    ) -> None:
+        self._changing = changing
         folders = (ignore,) if isinstance(ignore, str | Path) else ignore
         self._ignore = tuple(os.path.join(os.path.abspath(folder), "") for folder in folders)
         self._forget()
 
     def _forget(self) -> None:
         self._network = False
-        self._touched: dict[tuple[str, str, str], bool] = {}  # with whether it counts
+        self._touched: dict[tuple[str, str, str], FileTouch | None] = {}  # None for one that does not count
         self._children = Children()
         self._threads: frozenset[threading.Thread] = frozenset()
         self._others: frozenset[int | None] = frozenset()
@@ -85,7 +92,7 @@ class World:
         return WorldSeen(
             network=self._network or unsure,
             children=self._children.started() or unsure,
-            files=tuple(FileTouch(*touch) for touch, counts in self._touched.items() if counts),
+            files=tuple(touch for touch in self._touched.values() if touch is not None),
             threads_left=len(lingering(self._threads)),
             unsure=unsure or len(self._touched) >= _MOST_FILES,
         )
@@ -115,9 +122,11 @@ class World:
         folder = "" if path.startswith(os.sep) else self._cwd()
         touch = (path, how, folder)
         if touch not in self._touched and len(self._touched) < _MOST_FILES:
-            full = os.path.join(folder, path) + os.sep
-            never = full.startswith(_NEVER) or full.startswith(self._ignore) or _NEVER_PART.search(full) is not None
-            self._touched[touch] = not never
+            full = os.path.normpath(os.path.join(folder, path))
+            never = is_never(full) or (full + os.sep).startswith(self._ignore)
+            self._touched[touch] = None if never else FileTouch(*touch, stamp_in(full)[0])
+            if not never and how in CHANGING and self._changing is not None:
+                self._changing(full, read=(path, "read", folder) in self._touched)
 
     def _cwd(self) -> str:
         if self._folder is None:
@@ -206,6 +215,12 @@ def _never() -> tuple[str, ...]:
     for prefix in {sys.prefix, sys.base_prefix}:  # not the whole of it: a virtual environment may be a project's folder
         folders |= {os.path.join(prefix, name) for name in ("lib", "lib64", "bin", "share", "etc", "ssl")}
     return tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders))
+
+
+def is_never(full: str) -> bool:
+    """Whether a path (absolute) belongs to the machine, to Python or to keel."""
+    folder = full + os.sep
+    return folder.startswith(_NEVER) or _NEVER_PART.search(folder) is not None
 
 
 _NEVER = _never()

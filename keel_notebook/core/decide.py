@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from keel_notebook.core.dotted import is_module
-from keel_notebook.core.model import Digest, Entry, Input, Status
+from keel_notebook.core.model import Digest, Entry, FileSeen, Input, Status
 
 
 class Mode(StrEnum):
@@ -72,7 +72,9 @@ class Facts:
     extra: Mapping[str, Input] = field(default_factory=dict)
     """Names that only a record calls inputs (a conditional store that kept the old object)."""
     files: Mapping[str, Digest | None] = field(default_factory=dict)
-    """What the files that the records speak of hold now; None where that cannot be told."""
+    """What the files that the records speak of hold now, by ``FileSeen.asked``; None where that cannot be told."""
+    left: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
+    """What recorded steps below this one left in files."""
     applied: frozenset[str] = frozenset()
     """Names whose value is what this very step left, with nobody having touched it since (C31)."""
     needed: frozenset[str] = frozenset()
@@ -177,26 +179,59 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
     told = {difference.name for difference in found}  # a file may be declared, read and imported: one difference
     for seen in entry.files:
-        content = facts.files.get(seen.path)
-        if seen.role in VALIDATED and seen.path not in told and not same(seen.digest, content):
+        if seen.path not in told and not _file_holds(seen, facts, entry):
             told.add(seen.path)
-            found.append(Difference(Part.FILE, seen.path, detail=_file_detail(content)))
+            found.append(Difference(Part.FILE, seen.path, detail=_file_detail(seen, facts.files.get(seen.asked))))
     if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
         found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
     return tuple(found)
 
 
-VALIDATED = frozenset({"read", "uses", "makes", "absent", "list"})
-"""Roles of files that must be as they were for the record to hold."""
-
 ABSENT = Digest("absent")
 """What a name or a file that is not there counts as: a known state, equal to itself."""
 
 
-def _file_detail(current: Digest | None) -> str:
+def _file_holds(seen: FileSeen, facts: Facts, entry: Entry) -> bool:
+    """Whether a file is as a record needs it (DESIGN 6, Files): an input as it was, a product there."""
+    now, below = facts.files.get(seen.asked), facts.left.get(seen.path, frozenset())
+    match seen.role:
+        case "append":
+            return True
+        case "write":  # changed by hand it is reported, not made again; ``found`` says more where it was read too
+            return now != ABSENT or seen.digest == ABSENT or ABSENT in below
+        case "found":
+            left = next((each.digest for each in entry.files if each.path == seen.path and each.role == "write"), None)
+            return same(seen.digest, now) or same(left, now) or now in below
+        case _:
+            return same(seen.digest, now)
+
+
+def _file_detail(seen: FileSeen, current: Digest | None) -> str:
     if current == ABSENT:
         return "is missing"
-    return "cannot be read" if current is None else "changed"
+    match seen.role:
+        case "list":
+            return "holds other names"
+        case "glob":
+            return "matches other files"
+        case "absent":
+            return "is there now"
+        case _ if seen.digest is None and seen.role != "found":
+            return "was changed while the step ran, or cannot be compared"
+        case _:
+            return "cannot be read" if current is None else "changed"
+
+
+def changed_products(facts: Facts, entry: Entry) -> list[str]:
+    """Files that a step left and that hold something else now, though no recorded step below it left that."""
+    return [
+        seen.path
+        for seen in entry.files
+        if seen.role == "write"
+        and seen.digest not in (None, ABSENT)
+        and (now := facts.files.get(seen.asked)) not in (seen.digest, ABSENT, None)
+        and now not in facts.left.get(seen.path, frozenset())
+    ]
 
 
 def _input_difference(
@@ -244,7 +279,9 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)
     valid = None if facts.rerun or facts.again else _first_valid(facts, recorded.entries, newest_ok, now)
     if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):
-        return Replay(valid, "code and inputs are those of the record")
+        changed = changed_products(facts, valid)
+        since = f"; {', '.join(changed)} changed since" if changed else ""
+        return Replay(valid, "code and inputs are those of the record" + since)
     if recorded.untrusted and not facts.rerun:
         return Refuse("E050", "its records were written by somebody else")
     if policy.mode is Mode.REPLAY:

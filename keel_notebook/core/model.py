@@ -73,8 +73,10 @@ class Write:
 class FileSeen:
     """A file, folder or glob that a step used.
 
-    ``role`` is ``read``, ``write``, ``append``, ``list``, ``absent``, ``uses`` or ``makes``. ``stamp`` is
-    (size, mtime_ns, ctime_ns, inode), the quick test; ``digest`` the content.
+    ``role`` is ``read``, ``absent``, ``list`` (names in a folder), ``glob`` (what a pattern matches), ``stat`` (size
+    and time), ``there`` (only that it exists), ``found`` (held before the step changed it), ``write`` (left by the
+    step), ``uses`` or ``makes``. ``stamp`` is (size, mtime_ns, ctime_ns, inode), the quick test, empty where it
+    would not tell the next change; ``digest`` the content, or what the role asks for.
     """
 
     path: str
@@ -82,6 +84,11 @@ class FileSeen:
     digest: Digest | None
     stamp: tuple[int, ...] = ()
     weak: bool = False
+
+    @property
+    def asked(self) -> str:
+        """What is asked of the disk about it: the path where its content counts, else the role with it."""
+        return f"{self.role} {self.path}" if self.role in {"list", "glob", "stat", "there"} else self.path
 
 
 @dataclass(frozen=True, slots=True)

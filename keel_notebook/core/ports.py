@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, NotStored, Payload, Write
+from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FileSeen, FlowId, NotStored, Payload, Write
 from keel_notebook.errors import KeelError
 
 
@@ -335,6 +335,10 @@ class FileTouch(Protocol):
     def how(self) -> str:
         """What was done with it."""
 
+    @property
+    def stamp(self) -> tuple[int, ...] | None:
+        """What told its state when it was first touched; None where it was not there."""
+
 
 class WorldSeen(Protocol):
     """What a cell did outside the process."""
@@ -368,3 +372,13 @@ class World(Protocol):
 
     def close(self) -> WorldSeen:
         """Stop, and tell."""
+
+
+class FileSense(Protocol):
+    """Finds the files that a step uses and makes."""
+
+    def before(self, cell: Any, names: Iterable[str]) -> Any:
+        """Look, right before the body runs. ``cell`` is the analysed cell, ``names`` all that it reads."""
+
+    def after(self, before: Any, seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
+        """The files that count, with the declared products."""

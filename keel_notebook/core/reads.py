@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 
 from keel_notebook.core.cellcode import ParsedCell
+from keel_notebook.core.filetexts import NO_TEXTS, FileTexts, file_texts
 from keel_notebook.core.findings import Findings, Shared, State
 from keel_notebook.core.flow import Flow
 from keel_notebook.core.hidden import NOTHING, Named, hidden_names, named
@@ -76,6 +77,8 @@ class CellNames:
     """Why names that are not listed may be bound (a star import, ``%run``), else ``""``."""
     defined: Mapping[tuple[int, int], DefinedNames] = field(default_factory=dict, repr=False)
     """The functions, lambdas and classes of the cell by line and column of their node."""
+    files: FileTexts = field(default=NO_TEXTS, repr=False)
+    """What its code says that may be about files."""
 
     @property
     def mentioned(self) -> frozenset[str]:
@@ -92,7 +95,8 @@ def analyse(parsed: ParsedCell) -> CellNames:
         end = flow.cell(parsed.tree)
     except RecursionError:
         return CellNames(reads_everything="its expressions are nested too deeply to be read", writes_unknown="as above")
-    return _names(flow.found, end, {at: _defined(found) for at, found in shared.defined.items()})
+    defined = {at: _defined(found) for at, found in shared.defined.items()}
+    return replace(_names(flow.found, end, defined), files=file_texts(parsed.tree))
 
 
 def _names(found: Findings, end: State, defined: Mapping[tuple[int, int], DefinedNames]) -> CellNames:

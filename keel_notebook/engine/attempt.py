@@ -44,6 +44,7 @@ class Attempt:
     step: StepNow
     snapshot: Any
     ambient: Any
+    files: Any
     began: float
     guard: Held | None = None
     """The lease that the step needs, held since before its intent; given back when it has ended."""

@@ -17,7 +17,6 @@ from keel_notebook.core.model import (
     Digest,
     Effect,
     Entry,
-    FileSeen,
     FlowId,
     Input,
     Kind,
@@ -32,6 +31,7 @@ from keel_notebook.core.ports import (
     Changed,
     Clock,
     Codec,
+    FileSense,
     Journal,
     Message,
     Tap,
@@ -64,8 +64,7 @@ class Parts:
     namespace: dict[str, Any]
     pack_messages: Callable[[Sequence[Message]], bytes]
     unpack_messages: Callable[[bytes], tuple[Message, ...]]
-    files_seen: Callable[[WorldSeen, Sequence[str]], tuple[FileSeen, ...]]
-    """From what the world saw, and the declared products, to the files that count."""
+    files: FileSense
     lane: Callable[[], str]
     """The lane that is written; empty for the first one."""
     references: References
@@ -78,6 +77,11 @@ class Runner:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+
+    @property
+    def run(self) -> int:
+        """The number of this kernel's run."""
+        return self._parts.journal.run
 
     def begin(self, step: StepNow, *, attempt: int, why: str) -> Attempt:
         """Write the ``running`` entry and start watching (K8). The body must start right after.
@@ -142,9 +146,10 @@ class Runner:
         parts = self._parts
         snapshot = parts.watch.before(step.cell)
         ambient = parts.ambient.before()
+        files = parts.files.before(step.cell, step.inputs)
         parts.world.open()
         parts.tap.open()
-        return Attempt(entry, step, snapshot, ambient, parts.clock.monotonic())
+        return Attempt(entry, step, snapshot, ambient, files, parts.clock.monotonic())
 
     def finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         """Record how the body ended, before the cell's reply is sent (K9). Returns the entry written.
@@ -207,7 +212,7 @@ class Runner:
         entry = replace(
             entry,
             inputs=self._inputs(entry, changed),
-            files=entry.files + parts.files_seen(seen, step.makes),
+            files=entry.files + parts.files.after(attempt.files, seen, step.makes),
             ambient=ambient,
             deleted=changed.deleted,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ class Senses:
     value: Callable[[str], Any]
     preview: Callable[[str, Any], str]
     kind_of: Callable[[Any], str]
-    file_now: Callable[[str], Digest | None]
+    files_now: Callable[[Sequence[FileSeen]], Mapping[str, Digest | None]]
+    """What the files that records speak of hold now, by ``FileSeen.asked``."""
     file_seen: Callable[[str, str], FileSeen]
     copyable: Callable[[str], bool]
     """Whether the value of a name is data of a size that may be kept before a step changes it."""

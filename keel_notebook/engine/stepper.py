@@ -17,6 +17,7 @@ from keel_notebook.core.dotted import is_module
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Entry, FlowId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.products import left_below
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
@@ -72,24 +73,26 @@ class Stepper:
             root=root,
             parameters=self._ledger.parameters,
         )
-        facts = self._facts(cell, inputs, candidates, records.entries)
+        facts = self._facts(cell, inputs, candidates, records)
         recorded = lifecycle.recorded(seen, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
         return Look(step, cell, facts, recorded, records)
 
     def _facts(
-        self, cell: StepCell, inputs: Mapping[str, Input], candidates: Sequence[Entry], entries: Sequence[Entry]
+        self, cell: StepCell, inputs: Mapping[str, Input], candidates: Sequence[Entry], records: FlowRecords
     ) -> d.Facts:
         options, parsed = cell.options, cell.parsed
         extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
-        paths = {seen.path for e in candidates for seen in e.files if seen.role in d.VALIDATED}
+        files = [seen for e in candidates for seen in e.files]
+        changed = any(seen.role in {"found", "write"} for seen in files)
         state = self._ledger.leftovers.state
         return d.Facts(
             name=cell.name,
             code=parsed.code,
             inputs=inputs,
             extra=self.inputs(extra, parsed) if extra else {},
-            files={path: self._senses.file_now(path) for path in paths},
-            needed=self._needed(cell.name, candidates, entries),
+            files=self._senses.files_now(files),
+            left=left_below(records.entries, cell.name, run=self._runner.run) if changed else {},
+            needed=self._needed(cell.name, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,
             always=options.always,

@@ -1,0 +1,139 @@
+"""What a step's code and values name that may be files, for readers that nobody can watch (DESIGN 6, Files)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from pathlib import PurePath
+from types import FunctionType, ModuleType
+from typing import Any
+
+from keel_notebook.capture.definitions import NotebookDefinitions
+from keel_notebook.capture.loads import LOADS
+from keel_notebook.capture.namespace import attributes
+from keel_notebook.core.filetexts import NO_TEXTS, NOTHING_ASKED, Asks, FileTexts, candidates, texts_of_source
+
+_MOST_PARTS = 2_000
+_MOST_TEXTS = 500
+_DEPTH = 4
+_CONTAINERS = frozenset({list, tuple, set, frozenset})
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """All that a step may name."""
+
+    code: FileTexts = NO_TEXTS
+    """Of the cell, the functions and classes that it reaches, and local modules, together."""
+    asked: Mapping[str, Asks] = field(default_factory=dict)
+    """Every text that may be a path, with what the code that holds it does with files."""
+    remembers: bool = False
+    """Whether it reaches a function that keeps its results (``lru_cache``)."""
+
+
+def mentions(
+    cell: FileTexts, names: Iterable[str], namespace: Mapping[str, Any], definitions: NotebookDefinitions
+) -> Mentions:
+    """What a cell names: by its own texts, and through the names that it reads."""
+    asked: dict[str, Asks] = {}
+    pieces, remembering = [cell], False
+    values: list[str] = []
+
+    def is_persons(kind: type) -> bool:
+        return definitions.belongs(kind) or definitions.is_local(kind.__module__)
+
+    modules: list[FileTexts] = []
+    for name in names:
+        if name.endswith(".py"):
+            modules.append(_module_texts(sys.modules.get(name.removesuffix(".py").replace("/", "."))))
+            continue
+        value = namespace.get(name)
+        if type(value) in _NEVER_PATHS:
+            continue
+        remembering = remembering or remembers(value)
+        if isinstance(value, ModuleType):
+            modules += [_module_texts(value)] if definitions.is_local(value.__name__) else []
+        elif callable(value) and (source := definitions.source_of(value)):
+            pieces.append(texts_of_source(source))
+        elif isinstance(value, FunctionType):
+            modules += (
+                [_module_texts(sys.modules.get(value.__module__))] if definitions.is_local(value.__module__) else []
+            )
+        else:
+            if source := definitions.source_of(type(value)):
+                pieces.append(texts_of_source(source))
+            values += texts_in(value, is_persons=is_persons)
+    asks = reduce(or_, (piece.asks for piece in pieces))
+    for value in values:
+        for text in candidates(value):
+            asked[text] = asks
+    for piece in (*modules, *pieces):
+        for text in sorted(piece.texts):
+            asked[text] = asked.get(text, NOTHING_ASKED) | piece.asks
+    return Mentions(reduce(or_, (*pieces, *modules)), asked, remembering)
+
+
+def _module_texts(module: ModuleType | None) -> FileTexts:
+    """The texts of a local module as it was loaded."""
+    load = LOADS.get(getattr(module, "__file__", None) or "")
+    return NO_TEXTS if load is None else texts_of_source(load.source.decode("utf-8", "replace"))
+
+
+_NEVER_PATHS = frozenset({int, float, bool, complex, type(None), bytes})
+
+
+def texts_in(value: Any, *, is_persons: Callable[[type], bool]) -> Iterator[str]:
+    """Short texts and paths in a value, containers of them, and attributes of the person's own objects.
+
+    Looks at the first 2,000 parts. ``is_persons`` tells types whose objects are opened: those of the notebook.
+    """
+    todo: list[tuple[Any, int]] = [(value, 0)]
+    parts = found = 0
+    while todo and parts < _MOST_PARTS and found < _MOST_TEXTS:
+        part, depth = todo.pop()
+        parts += 1
+        kind = type(part)
+        if kind is str:
+            found += 1
+            yield part
+        elif issubclass(kind, PurePath):
+            found += 1
+            yield str(part)
+        elif depth < _DEPTH:
+            todo += [(each, depth + 1) for each in _inside(part, kind, is_persons)]
+
+
+def _inside(part: Any, kind: type, is_persons: Callable[[type], bool]) -> list[Any]:
+    if kind in _CONTAINERS or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return [each for each, _ in zip(part, range(_MOST_PARTS), strict=False)]
+    if issubclass(kind, dict):
+        return [each for pair, _ in zip(part.items(), range(_MOST_PARTS), strict=False) for each in pair]
+    lazy = _LAZY.get(kind.__qualname__)
+    if lazy is not None and kind.__module__.partition(".")[0] in sys.modules:
+        try:
+            return list(lazy(part))
+        except Exception:  # noqa: BLE001 a library of another version: its readers are then seen by other roads
+            return []
+    if is_persons(kind) or kind.__qualname__ in ("SimpleNamespace", "Namespace"):
+        return list(attributes(part).values())
+    return []
+
+
+_LAZY: dict[str, Callable[[Any], Any]] = {
+    "LazyFrame": lambda lazy: [lazy.explain(optimized=False)],  # polars: "Parquet SCAN [a.parquet]"
+    "FileSystemDataset": lambda dataset: dataset.files,  # pyarrow
+    "UnionDataset": lambda dataset: dataset.children,
+    "memmap": lambda array: [str(array.filename)],  # numpy
+    "File": lambda file: [file.filename],  # h5py
+    "Dataset": lambda dataset: [dataset.file.filename],
+    "Group": lambda group: [group.file.filename],
+}
+"""Objects that read their files when they are used, by the name of their type."""
+
+
+def remembers(value: Any) -> bool:
+    """Whether a function keeps its results (``lru_cache`` and its like)."""
+    return callable(getattr(type(value), "cache_info", None)) or callable(getattr(value, "cache_info", None))
