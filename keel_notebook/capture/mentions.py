@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -20,6 +21,7 @@ _MOST_PARTS = 2_000
 _MOST_TEXTS = 500
 _DEPTH = 4
 _CONTAINERS = frozenset({list, tuple, set, frozenset})
+_NEVER_PATHS = frozenset({int, float, bool, complex, type(None), bytes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +84,15 @@ def _module_texts(module: ModuleType | None) -> FileTexts:
     return NO_TEXTS if load is None else texts_of_source(load.source.decode("utf-8", "replace"))
 
 
-_NEVER_PATHS = frozenset({int, float, bool, complex, type(None), bytes})
-
-
 def texts_in(value: Any, *, is_persons: Callable[[type], bool]) -> Iterator[str]:
     """Short texts and paths in a value, containers of them, and attributes of the person's own objects.
 
     Looks at the first 2,000 parts. ``is_persons`` tells types whose objects are opened: those of the notebook.
     """
-    todo: list[tuple[Any, int]] = [(value, 0)]
+    todo: deque[tuple[Any, int]] = deque([(value, 0)])
     parts = found = 0
     while todo and parts < _MOST_PARTS and found < _MOST_TEXTS:
-        part, depth = todo.pop()
+        part, depth = todo.popleft()
         parts += 1
         kind = type(part)
         if kind is str:
@@ -103,7 +102,7 @@ def texts_in(value: Any, *, is_persons: Callable[[type], bool]) -> Iterator[str]
             found += 1
             yield str(part)
         elif depth < _DEPTH:
-            todo += [(each, depth + 1) for each in _inside(part, kind, is_persons)]
+            todo += [(each, depth + 1) for each in _inside(part, kind, is_persons) if type(each) not in _NEVER_PATHS]
 
 
 def _inside(part: Any, kind: type, is_persons: Callable[[type], bool]) -> list[Any]:

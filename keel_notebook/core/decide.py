@@ -265,6 +265,9 @@ def shown(item: Input) -> str:
     return item.preview or item.type or "?"
 
 
+AS_RECORDED = "code and inputs are those of the record"
+
+
 def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> Decision:
     """The one decision about a step (DESIGN 4.3). Total: every combination of arguments has an answer.
 
@@ -281,7 +284,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):
         changed = changed_products(facts, valid)
         since = f"; {', '.join(changed)} changed since" if changed else ""
-        return Replay(valid, "code and inputs are those of the record" + since)
+        return Replay(valid, AS_RECORDED + since)
     if recorded.untrusted and not facts.rerun:
         return Refuse("E050", "its records were written by somebody else")
     if policy.mode is Mode.REPLAY:

@@ -104,9 +104,12 @@ def _was_changed(seen: Observed) -> bool:
 
 def _changed(seen: Observed) -> Kept:
     by_python = not CHANGING.isdisjoint(seen.ways)
+    ours = by_python or seen.ours
     made = seen.known_before and seen.before is None
+    if made and _first_way(seen) == "read" and (seen.after is None or not ours):
+        return Kept.ABSENT
     if not made and _read_too(seen, by_python=by_python):
-        return Kept.CHANGED if by_python or seen.ours else Kept.UNSURE
+        return Kept.CHANGED if ours else Kept.UNSURE
     if seen.after is None:
         return Kept.NOTHING if made or not seen.known_before else Kept.GONE
     if seen.temporary or not seen.home or not (by_python or (seen.mentioned and seen.ours)):
@@ -115,11 +118,14 @@ def _changed(seen: Observed) -> Kept:
 
 
 def _read_too(seen: Observed, *, by_python: bool) -> bool:
-    first = next((way for way in seen.ways if way == "read" or way in CHANGING), "")
-    if first == "read" or (seen.read_first and (seen.mentioned or seen.ours)):
+    if _first_way(seen) == "read" or (seen.read_first and (seen.mentioned or seen.ours)):
         return True
     # Native code opens a file in the same way to read it and to write it anew.
     return not by_python and seen.mentioned and not seen.only_written
+
+
+def _first_way(seen: Observed) -> str:
+    return next((way for way in seen.ways if way == "read" or way in CHANGING), "")
 
 
 def _as_it_was(seen: Observed) -> Kept:
@@ -133,7 +139,9 @@ def _through_python(seen: Observed) -> Kept:
     if seen.after is None:
         return Kept.ABSENT if {"read", "list"} & set(seen.ways) else Kept.NOTHING
     if seen.folder and "list" in seen.ways:
-        return Kept.LIST if seen.before == seen.after or seen.made_inside else Kept.UNSURE
+        if seen.before != seen.after and not seen.made_inside:
+            return Kept.UNSURE
+        return Kept.READ if seen.mentioned and not seen.watched else Kept.LIST  # native code may read what it holds
     if "read" in seen.ways and not seen.folder:
         return _as_it_was(seen)
     return Kept.NOTHING

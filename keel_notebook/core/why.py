@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from keel_notebook.core.decide import Difference, Part, same, shown
+from keel_notebook.core.decide import AS_RECORDED, Difference, Part, same, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
@@ -191,7 +191,9 @@ def _sentence(step: str, sides: _Sides, records: FlowRecords, when: Callable[[fl
         case None:
             return f"{step} {_not_met(sides, records)}" + (f"; its record is of {of}" if base else "")
         case "replayed":
-            return f"{step} replayed: code and inputs are those of {of}"
+            assert done is not None
+            since = done.why.removeprefix(AS_RECORDED) if done.why.startswith(AS_RECORDED) else ""
+            return f"{step} replayed: code and inputs are those of {of}{since}"
         case "refused":
             assert done is not None
             code = f" (KEEL-{done.refusal})" if done.refusal else ""

@@ -8,6 +8,7 @@ here, in the tests, and the product knows nothing of it.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import signal
@@ -17,6 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from keel_notebook.capture.opens import Opens
 
 ROOT = Path(__file__).parents[2]
 _WRITES = ("write", "pwrite", "writev", "rename", "replace", "link", "ftruncate", "posix_fallocate", "mkdir", "unlink")
@@ -31,6 +35,8 @@ class Order:
     acks: str
     kill_at: int = 0
     after: bool = False
+    blind: bool = False
+    """The system does not tell what is opened, as on other systems than Linux."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +58,10 @@ class Run:
 class Zygote:
     """The warm process."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
+        """``modules`` are imported once, before any shell is forked."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.shells"],
+            [sys.executable, "-m", "tests.crash.shells", *modules],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -62,11 +69,11 @@ class Zygote:
             start_new_session=True,
         )
 
-    def start(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> tuple[int, Path]:
-        """Fork a shell; its pid and the file of its acknowledgements."""
+    def start(self, folder: Path, cells: Sequence[str], **how: Any) -> tuple[int, Path]:
+        """Fork a shell; its pid and the file of its acknowledgements. ``how``: other fields of ``Order``."""
         handle, acks = tempfile.mkstemp(prefix="acks-", suffix=".jsonl", dir=folder)
         os.close(handle)
-        order = Order(str(folder), list(cells), acks, kill_at, after)
+        order = Order(str(folder), list(cells), acks, **how)
         self._process.stdin.write(json.dumps(order.__dict__) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline()), Path(acks)
@@ -81,9 +88,9 @@ class Zygote:
             lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, os.waitstatus_to_exitcode(status), error
         )
 
-    def run(self, folder: Path, cells: Sequence[str], *, kill_at: int = 0, after: bool = False) -> Run:
+    def run(self, folder: Path, cells: Sequence[str], **how: Any) -> Run:
         """Fork a shell and wait for its end."""
-        _, acks = self.start(folder, cells, kill_at=kill_at, after=after)
+        _, acks = self.start(folder, cells, **how)
         return self.wait(acks)
 
     def close(self) -> None:
@@ -136,6 +143,8 @@ def _shell(order: Order) -> None:
     os.environ["JPY_SESSION_NAME"] = str(Path(order.folder) / "a.ipynb")
     if order.kill_at:
         _die_at(order.kill_at, after=order.after)
+    if order.blind:
+        Opens.make = classmethod(lambda _: None)  # type: ignore[assignment,method-assign]
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -167,6 +176,8 @@ def _serve() -> None:
 
     assert IPython, keel_notebook
     assert numpy
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     # No ingest beside hundreds of shells: what it does is shown in tests/journal, and it would take both cores.
     wiring.open_journal = functools.partial(wiring.open_journal, rest_s=None)
     for line in sys.stdin:
