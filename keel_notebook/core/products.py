@@ -13,8 +13,19 @@ from keel_notebook.core.model import Digest, Entry, Kind, Status
 _MET = frozenset({Kind.STEP, Kind.MARKER})
 
 
-def left_below(entries: Sequence[Entry], step: str, *, run: int) -> dict[str, frozenset[Digest]]:
-    """By path, what steps below ``step`` left, by the newest record of each. ``run`` is the one of this kernel."""
+def left_below(
+    candidates: Sequence[Entry], entries: Sequence[Entry], step: str, *, run: int
+) -> dict[str, frozenset[Digest]]:
+    """By path, what steps below ``step`` left in files that its records wrote, by the newest record of each.
+
+    Args:
+        candidates: the records of the step that may be replayed.
+        entries: all of its flow.
+        step: its name.
+        run: the run of this kernel.
+    """
+    if not any(seen.role == "write" for entry in candidates for seen in entry.files):
+        return {}
     writers: dict[str, Entry] = {}
     for entry in entries:
         if entry.step != step and entry.kind is Kind.STEP and entry.status is Status.OK and _left(entry):

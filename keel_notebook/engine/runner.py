@@ -144,8 +144,7 @@ class Runner:
 
     def _watch(self, entry: Entry, step: StepNow) -> Attempt:
         parts = self._parts
-        snapshot = parts.watch.before(step.cell)
-        ambient = parts.ambient.before()
+        snapshot, ambient = parts.watch.before(step.cell), parts.ambient.before()
         files = parts.files.before(step.cell, step.inputs)
         parts.world.open()
         parts.tap.open()

@@ -82,16 +82,14 @@ class Stepper:
     ) -> d.Facts:
         options, parsed = cell.options, cell.parsed
         extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
-        files = [seen for e in candidates for seen in e.files]
-        changed = any(seen.role in {"found", "write"} for seen in files)
         state = self._ledger.leftovers.state
         return d.Facts(
             name=cell.name,
             code=parsed.code,
             inputs=inputs,
             extra=self.inputs(extra, parsed) if extra else {},
-            files=self._senses.files_now(files),
-            left=left_below(records.entries, cell.name, run=self._runner.run) if changed else {},
+            files=self._senses.files_now([seen for e in candidates for seen in e.files]),
+            left=left_below(candidates, records.entries, cell.name, run=self._runner.run),
             needed=self._needed(cell.name, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,
@@ -352,10 +350,8 @@ class Stepper:
             differs=decision.differences if isinstance(decision, d.Diverged) else (),
             took_s=entry.took_s,
         )
-        if done.differs:
-            self._write_down(
-                done, body.attempt.step.flow
-            )  # an executed step is in its own entry; only its differences are not
+        if done.differs:  # an executed step is in its own entry; only its differences are not
+            self._write_down(done, body.attempt.step.flow)
         else:
             self._ledger.note(done)
 

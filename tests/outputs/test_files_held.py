@@ -310,13 +310,13 @@ def test_a_file_that_another_program_changes_while_the_step_runs_is_unsure(folde
 
 def test_places(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
-    places = Places("/home/me/work")
+    places = Places("/home/me/nb")
     assert places.is_cache("/home/me/.cache/fonts.json")
     assert places.is_cache("/home/me/scikit_learn_data/x.pkz")
     assert not places.is_cache("/home/me/data/x.csv")
     assert not places.is_cache("/home/me/.bashrc")
     assert places.is_temporary("/tmp/x")
-    assert places.is_home("/home/me/work/x")
+    assert places.is_home("/home/me/nb/x")
     assert not Places("/tmp/run/nb").is_temporary("/tmp/run/nb/x"), (
         "a notebook in a temporary folder is work all the same"
     )
