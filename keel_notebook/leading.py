@@ -88,6 +88,10 @@ class Leader:
             self._calls.parts.guard.close()
         self.attached.journal.close(clean=True)
 
+    def leave(self) -> None:
+        """Stop watching the shell: its kernel goes on without keel."""
+        self._kernel.definitions.close()
+
     def begins(self) -> None:
         """A cell begins."""
         self._live = self._look = self._plain_scope = None

@@ -119,6 +119,8 @@ class Session:
         self._gate.uninstall()
         host.install(None)
         atexit.unregister(self.close)
+        if self._leader is not None:
+            self._leader.leave()
         self.close()
 
     # ---- the journal -------------------------------------------------------------------------------------

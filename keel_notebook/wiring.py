@@ -163,6 +163,9 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         except (KeyError, AttributeError):
             return None
 
+    def described(name: str, value: Any) -> str:
+        return ", ".join(filter(None, (preview(name, value), definitions.note_on(value))))
+
     def kept_inputs(names: Sequence[str]) -> tuple[Input, ...]:
         return tuple(kept_input(name) for name in names)
 
@@ -225,7 +228,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     senses = Senses(
         reached=reached,
         value=value,
-        preview=preview,
+        preview=described,
         kind_of=kind_of,
         read_below=cells.read_below,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),

@@ -18,7 +18,7 @@ from typing import Any
 
 from keel_notebook.capture.attributes import SetAttributes
 from keel_notebook.capture.libraries import LibraryState
-from keel_notebook.capture.modules import LoadedModules
+from keel_notebook.capture.modules import EDITED, LoadedModules
 from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
@@ -87,6 +87,12 @@ class NotebookDefinitions:
     def is_local(self, module: str) -> bool:
         """Whether a module exists and counts by its source."""
         return self._seen.modules.is_local(module)
+
+    def note_on(self, value: Any) -> str:
+        """What a person should know about the code behind a module, or a function or class of one; mostly nothing."""
+        module = value.__name__ if type(value) is types.ModuleType else getattr(value, "__module__", None)
+        is_code = isinstance(value, types.ModuleType | types.FunctionType | type)
+        return EDITED if is_code and isinstance(module, str) and self._seen.modules.is_edited(module) else ""
 
     def learn(self, thing: Any, definition: Definition) -> None:
         """Remember the definition of a function or class that was put back from a record and has no cell here."""

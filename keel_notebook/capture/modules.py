@@ -21,6 +21,9 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Digested
 
+EDITED = "edited but not reloaded"
+"""Said of a module whose file holds other code than this kernel has loaded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -89,7 +92,7 @@ class LoadedModules:
             if part is None:
                 return Digested(None, reason=reason)
             parts += (each, part)
-        return Digested(text_digest("local module", *parts))
+        return Digested(text_digest("local module", *parts), reason=EDITED if self.is_edited(name) else "")
 
     def is_local(self, name: str) -> bool:
         """Whether a module counts by its source: it exists as a file that belongs to no installed package."""
@@ -108,6 +111,13 @@ class LoadedModules:
         return sorted(
             {os.path.basename(known.path) for name, known in self._known.items() if self._edited(name, known)}
         )
+
+    def is_edited(self, name: str) -> bool:
+        """Whether the file of a loaded local module, or of one that it imports, holds other code by now."""
+        if name not in sys.modules or not self.is_local(name):
+            return False
+        known = ((each, self._known.get(each)) for each in self._closure(name))
+        return any(each is not None and self._edited(module, each) for module, each in known)
 
     def _closure(self, name: str) -> list[str]:
         """The local modules that a module imports, itself included, sorted."""

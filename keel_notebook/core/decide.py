@@ -241,7 +241,7 @@ def _input_difference(
         if same(recorded.digest, current.digest):
             return []
         if is_module(name):
-            return [Difference(Part.FILE, name, detail="changed")]
+            return [Difference(Part.FILE, name, detail=current.preview or "changed")]
         was, now = shown(recorded), shown(current)
         if detail := _unknown(recorded, current):
             return [Difference(Part.INPUT, name, was, now, detail)]

@@ -123,7 +123,7 @@ class Stepper:
             value = self._senses.value(name)
             absent = digested.digest == d.ABSENT
             if is_module(name):
-                found[name] = Input(name, digested.digest, digested.weak, type="module")
+                found[name] = Input(name, digested.digest, digested.weak, digested.reason, type="module")
                 continue
             found[name] = Input(
                 name,
