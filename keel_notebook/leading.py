@@ -64,7 +64,7 @@ class Leader:
     def __init__(self, kernel: Kernel, settings: Any) -> None:
         self._kernel = kernel
         self._settings = settings
-        self.ledger = kernel.ledger
+        self.ledger, self.definitions = kernel.ledger, kernel.definitions
         self.attached: Attached = attach(kernel, settings)
         self.auto = Automatic(kernel, self.attached.flow.auto_s)
         self._recording = Recording(kernel, self.auto, self._tell_degraded)
@@ -87,10 +87,6 @@ class Leader:
         if self._calls is not None and self._calls.parts.guard is not None:
             self._calls.parts.guard.close()
         self.attached.journal.close(clean=True)
-
-    def leave(self) -> None:
-        """Stop watching the shell: its kernel goes on without keel."""
-        self._kernel.definitions.close()
 
     def begins(self) -> None:
         """A cell begins."""

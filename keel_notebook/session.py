@@ -120,7 +120,7 @@ class Session:
         host.install(None)
         atexit.unregister(self.close)
         if self._leader is not None:
-            self._leader.leave()
+            self._leader.definitions.close()
         self.close()
 
     # ---- the journal -------------------------------------------------------------------------------------
