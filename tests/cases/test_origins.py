@@ -191,3 +191,49 @@ def test_nor_is_what_a_step_wrote_into_a_database_in_memory(book):
     for _ in range(2):
         assert notebook.shows() == "[-5, -6]"
     assert notebook.hits == "add total add total"
+
+
+LEFT_BY_STEPS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+# ---
+%%keel_step res --always
+hit("res"); pool = ThreadPoolExecutor(2)
+# ---
+class Holder:
+    def __init__(self, pool): self.pool, self.lock = pool, threading.Lock()
+held = Holder(pool)
+# ---
+%%keel_step use
+hit("use"); n = len(list(held.pool.map(str, [1, 2])))
+# ---
+%%keel_step mk
+hit("mk"); own = ThreadPoolExecutor(3)
+# ---
+%%keel_step follows
+hit("follows"); m = own._max_workers
+# ---
+def lazy():
+    global late
+    late = threading.Lock()
+lazy(); rest = (i for i in range(3))
+# ---
+%%keel_step unseen
+hit("unseen"); k = late.locked()
+# ---
+%%keel_step used_up
+hit("used_up"); q = next(rest)
+# ---
+print(n, m, k, q)
+"""
+
+
+def test_what_steps_leave_counts_by_their_record_and_resources_by_their_code(book):
+    notebook = book(LEFT_BY_STEPS)
+    for _ in range(2):
+        assert notebook.shows() == "2 3 False 0"
+    again = "res mk follows unseen used_up"  # what a resource makes, and what is made of it, is the same in every run
+    assert notebook.hits == f"res use mk follows unseen used_up {again}"
+    notebook.edit(1, "ThreadPoolExecutor(2)", "ThreadPoolExecutor(4)")
+    notebook.run_all()
+    assert notebook.hits == f"res use mk follows unseen used_up {again} res use mk follows unseen used_up"
