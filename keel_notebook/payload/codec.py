@@ -75,11 +75,12 @@ class GraphCodec:
         digests: dict[int, Digest | None] = {
             identity: one.digest for identity, (_, one) in referable.items() if one in encoded.known
         }
+        digested = self._digester.together(contents)
         writes = []
         for (name, value), size in zip(values, encoded.sizes, strict=True):
             if name:
                 if id(value) not in digests:
-                    digests[id(value)] = self._digester.digest_with(value, contents).digest
+                    digests[id(value)] = digested(value).digest
                 writes.append(Write(name, digests[id(value)], type_name(type(value)), size, preview(name, value)))
         return Packed(payload, tuple(writes), tuple(left_out))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from blake3 import blake3
 
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definitions, Digested
+from keel_notebook.payload.folds import FoldWalk
 from keel_notebook.payload.graphs import GraphWalk
 from keel_notebook.payload.memory import Contents, quiet_gc
 from keel_notebook.payload.outlines import Outlines
@@ -16,7 +19,7 @@ from keel_notebook.payload.shapes import Shapes, Unknown
 from keel_notebook.payload.trees import NotATree, TreeWalk
 from keel_notebook.payload.typename import type_name
 
-VERSION = "keel-notebook digest of values, version 1"
+VERSION = "keel-notebook digest of values, version 2"
 """Part of the key: whoever changes what is hashed changes this, and old digests are equal to none."""
 _BYTES = 16
 
@@ -44,6 +47,15 @@ class StructuralDigester:
         """The same, for values whose large content may be known to ``contents`` already."""
         return self._digested(value, Shapes(self._definitions, contents))
 
+    def together(self, contents: Contents) -> Callable[[Any], Digested]:
+        """The same for several values that nobody changes meanwhile: what they share is looked at once.
+
+        What the later ones reach counts for all that came before it, so this is for those who want the digests alone.
+        """
+        shapes = Shapes(self._definitions, contents)
+        fold = FoldWalk(shapes, self._key)
+        return lambda value: self._digested(value, shapes, fold)
+
     def outline(self, value: Any) -> Digested:
         """A weak digest of a value that has none: a client, a connection, an object that holds one (DESIGN 5).
 
@@ -53,11 +65,11 @@ class StructuralDigester:
         """
         return self._digested(value, Outlines(self._definitions, Contents(), strict=self.digest))
 
-    def _digested(self, value: Any, shapes: Shapes) -> Digested:
+    def _digested(self, value: Any, shapes: Shapes, fold: FoldWalk | None = None) -> Digested:
         digest, reason = None, ""
         try:
             with quiet_gc():
-                digest = Digest(self._walk(value, shapes)[:_BYTES].hex())
+                digest = Digest(self._walk(value, shapes, fold or FoldWalk(shapes, self._key))[:_BYTES].hex())
         except Unknown as unknown:
             reason = _reason(value, unknown)
         except RecursionError:
@@ -66,18 +78,13 @@ class StructuralDigester:
             reason = f"{type_name(type(value))}: {type_name(type(error))} while it was read"
         return Digested(digest, weak=shapes.weak, reason=reason, reaches=frozenset(shapes.reaches))
 
-    def _walk(self, value: Any, shapes: Shapes) -> bytes:
-        graph: list[tuple[bytes, float]] = []
-
-        def unfolds() -> float:
-            graph.append(GraphWalk(shapes, self._key).digest(value))
-            return graph[0][1]
-
-        try:
-            return TreeWalk(shapes, self._key, unfolds=unfolds).digest(value)
-        except NotATree:
-            digest, _ = graph[0] if graph else GraphWalk(shapes, self._key).digest(value)
-            return digest
+    def _walk(self, value: Any, shapes: Shapes, fold: FoldWalk) -> bytes:
+        """By the first walk that can: the value alone decides which one, however its objects are shared."""
+        with contextlib.suppress(NotATree):
+            return TreeWalk(shapes, self._key, unfolds=fold.unfolds).digest(value)
+        with contextlib.suppress(NotATree):
+            return fold.digest(value)
+        return GraphWalk(shapes, self._key).digest(value)
 
 
 def _reason(value: Any, unknown: Unknown) -> str:

@@ -1,4 +1,4 @@
-"""The patient walk: digests of values that are cyclic, very deep, or share their parts without end.
+"""The patient walk: digests of values that are cyclic.
 
 Every object is looked at once. What is not in a cycle gets the hash of its label and its children's digests. The
 objects of one cycle (a strongly connected part) are told apart by refinement: first by label, then again and again by
@@ -8,7 +8,6 @@ else. Where that takes long (a doubly linked list), the part is numbered from an
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +19,6 @@ from keel_notebook.payload.shapes import Shapes, Unknown, is_entity
 _MAX_OBJECTS = 1 << 23
 _PATIENT_ROUNDS = 8
 _MAX_WORK = 1 << 25
-_REDUCED_WEIGHT = 50
-"""An object that has to be asked for its parts costs the fast walk as much as so many others."""
 
 
 @dataclass(slots=True)
@@ -30,8 +27,6 @@ class _Node:
     unordered: bool
     children: list[int] = field(default_factory=list)
     digest: bytes = b""
-    unfolded: float = 1
-    """How many values it unfolds to: at first its own weight."""
 
 
 class GraphWalk:
@@ -45,8 +40,8 @@ class GraphWalk:
         self._objects: dict[int, int] = {}
         self._alive: list[Any] = []
 
-    def digest(self, value: Any) -> tuple[bytes, float]:
-        """The digest, and to how many values the value unfolds. Raises Unknown."""
+    def digest(self, value: Any) -> bytes:
+        """The digest. Raises Unknown."""
         root = self._read(value)
         for part in _components(self._nodes):
             node = self._nodes[part[0]]
@@ -56,8 +51,7 @@ class GraphWalk:
                 node.digest = self._hash(
                     node.label, self._ordered(node, [self._nodes[c].digest for c in node.children])
                 )
-                node.unfolded += sum(self._nodes[child].unfolded for child in node.children)
-        return self._nodes[root].digest, self._nodes[root].unfolded
+        return self._nodes[root].digest
 
     def _read(self, value: Any) -> int:
         pending: list[tuple[_Node, Sequence[Any]]] = []
@@ -83,8 +77,6 @@ class GraphWalk:
             raise Unknown(value, "too many objects to compare")
         self._alive.append(value)
         node = _Node(shape.label, shape.unordered)
-        if shape.label in (b"object", b"reduced") and self._shapes.layout(type(value), value) is None:
-            node.unfolded = _REDUCED_WEIGHT
         self._nodes.append(node)
         pending.append((node, children))
         return number
@@ -111,7 +103,6 @@ class GraphWalk:
         whole = self._hash(b"cycle", sorted(set(colours)))
         for node, colour in zip(nodes, colours, strict=True):
             node.digest = self._hash(whole, [colour])
-            node.unfolded = math.inf
 
     def _seen(self, node: _Node, inside: dict[int, int], colours: list[bytes]) -> list[bytes]:
         return [colours[inside[child]] if child in inside else self._nodes[child].digest for child in node.children]
@@ -132,7 +123,6 @@ class GraphWalk:
         whole = self._hash(b"numbered", lines)
         for number in order:
             self._nodes[number].digest = self._hash(whole, [b"%d" % numbers[number]])
-            self._nodes[number].unfolded = math.inf
 
     def _ordered(self, node: _Node, digests: list[bytes]) -> list[bytes]:
         return sorted(digests) if node.unordered else digests

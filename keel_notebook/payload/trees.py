@@ -5,8 +5,8 @@ integers cost one ``struct.pack``, the records of a list are turned into columns
 the unfolded value completely and depends on nothing else, so sharing does not matter. Functions, classes and
 modules are numbered where they are met and described once, at the end.
 
-A value that is cyclic, deeper than ``MAX_DEPTH``, or shares its parts so much that it unfolds to more than
-``MAX_UNFOLDED`` values raises ``NotATree`` (traps 18).
+A value that is cyclic, or too large or too deep to be written out as a tree (``_DEEP``, ``_HUGE``) raises ``NotATree``
+(traps 18). Which walk is taken is decided by the value alone, however its objects are shared.
 """
 
 from __future__ import annotations
@@ -22,46 +22,49 @@ from blake3 import blake3
 from keel_notebook.payload.memory import Memory, text_memory
 from keel_notebook.payload.shapes import Shapes, is_entity
 
-MAX_UNFOLDED = 1 << 21
-MAX_DEPTH = 200
+_DEEP = 6
+"""Levels of a record, however many there are of them. What is deeper has at most so many items:"""
+_MANY = 1 << 19
+_HUGE = 1 << 25
+_MAX_DEPTH = 200
+_ASKED = 50
+_SORTED = 10
+"""An object that has to be asked for its parts, or a set that has to be sorted, takes as long as so many items."""
+_FEW, _MOST_WATCHED = 1 << 9, 1 << 14
 MAX_SETS = 16
-_LAST_RESORT = 1 << 28
-_WATCHED_FROM = 1 << 21
 _CHUNK = 1 << 13
-_FEW = 1 << 9
-_WATCHED_DEPTH = 8
 _TEXT = 1 << 22
 _WIDEST = 64
 
 _attributes = attrgetter("__dict__")
+Unfolds = Callable[[Any], tuple[float, float]]  # at least how many items, at least how deep
 _Write = Callable[["TreeWalk", Sequence[Any]], None]
 
 
 class NotATree(Exception):
-    """The value is cyclic, too deep, or shares too much: ``graphs`` has to look at it."""
+    """The value is cyclic, too deep or too large as a tree: another walk has to look at it."""
 
 
 class TreeWalk:
-    """One digest. ``unfolds`` is asked, at most once, to how many values the value unfolds, when containers have
-    been met twice as often as there are containers.
-    """
+    """One digest. ``unfolds`` is asked where few containers are met again and again: no cycle is followed for long."""
 
-    def __init__(
-        self, shapes: Shapes, key: bytes, *, sets: int = 0, unfolds: Callable[[], float] | None = None
-    ) -> None:
+    def __init__(self, shapes: Shapes, key: bytes, *, unfolds: Unfolds, sets: int = 0) -> None:
         self._shapes = shapes
         self._key = key
         self._sets = sets
         self._unfolds = unfolds
+        self._root: Any = None
         self._containers: set[int] = set()
         self._met = 0
+        self._watching = True
         self._state = blake3(key=key)
         self._codes = _Codes(self._define)
         self._writes: list[_Write] = []
         self._entities: dict[int, int] = {}
         self._queue: list[Any] = []
         self._next: list[Iterable[Any]] = []
-        self._nodes = 0
+        self.items = 0  # of containers, counted as often as they are met: 22 lists can unfold to millions
+        self._inside = 0  # those met in members of sets, which are counted with the sets
         self._depth = 0
 
     def digest(self, value: Any) -> bytes:
@@ -73,13 +76,14 @@ class TreeWalk:
 
     def _digest(self, value: Any) -> bytes:
         level: list[Iterable[Any]] = [(value,)]
+        self._root = value
         while level:
             self._next = []
             for column in level:
                 self._column(column)
             level = self._next
             self._depth += 1
-            if self._depth > MAX_DEPTH:
+            if level and self._depth > _MAX_DEPTH:
                 raise NotATree
             if not level and self._queue:
                 level, self._depth = self._described(), 0
@@ -96,9 +100,6 @@ class TreeWalk:
 
     def _chunk(self, chunk: Sequence[Any]) -> None:
         count = len(chunk)
-        self._nodes += count
-        if self._nodes > _LAST_RESORT:
-            raise NotATree
         types = list(map(type, chunk))
         if types.count(types[0]) == count:
             code = self._codes[types[0]]
@@ -134,7 +135,7 @@ class TreeWalk:
         elif is_entity(cls):
             self._put(b"type %d entity;" % code)
             write = TreeWalk._entity
-        elif issubclass(cls, tuple) and _is_namedtuple(cls):
+        elif issubclass(cls, tuple) and is_namedtuple(cls):
             self._put(b"type %d named %d;" % (code, self._number(cls)))
             write = TreeWalk._rows
         else:
@@ -169,7 +170,6 @@ class TreeWalk:
         layout = self._shapes.layout(cls, members[0])
         if layout is not None and self._laid_out(cls, layout, members):
             return
-        self._watch(members, costly=True)
         labels: list[bytes] = []
         children: list[Sequence[Any]] = []
         for value in members:
@@ -177,6 +177,7 @@ class TreeWalk:
             parts = self._ordered(list(shape.children)) if shape.unordered else tuple(shape.children)
             labels.append(b"%d %d;%s" % (len(shape.label), len(parts), shape.label))
             children.append(parts)
+        self._count(sum(map(len, children)) + _ASKED * len(members) + self._inside, members, costly=True)
         self._put(b"".join(labels))
         self._transposed(children, set(map(len, children)))
 
@@ -190,22 +191,28 @@ class TreeWalk:
             columns = [list(map(attrgetter(name), members)) for name in slots]
         except AttributeError:
             return False
-        self._watch(members)
+        self._count(len(slots) * len(members), members)
         self._put(b"slots %d %d;" % (self._number(cls), len(slots)))
         self._texts(slots)
         self._next.extend(columns)
         return True
 
-    def _watch(self, containers: Sequence[Any], *, costly: bool = False) -> None:
-        """Notice that the same containers are met again and again: 22 lists can unfold to millions."""
-        if self._unfolds is None or (self._nodes < _WATCHED_FROM and self._depth < _WATCHED_DEPTH and not costly):
-            return  # most values are neither that large nor that deep, and watching takes time
-        self._containers.update(map(id, containers))
-        self._met += len(containers)
-        if self._met > 2 * len(self._containers) + _FEW:
-            unfolds, self._unfolds = self._unfolds, None
-            if unfolds() > MAX_UNFOLDED:
-                raise NotATree
+    def _count(self, items: int, containers: Sequence[Any], *, costly: bool = False) -> None:
+        self.items += items
+        self._inside = 0
+        self._enough(self.items, self._depth)
+        if self._watching and (costly or self._depth >= _DEEP):
+            self._containers.update(map(id, containers))
+            self._met += len(containers)
+            if self._met > 2 * len(self._containers) + _FEW:
+                self._watching = False
+                if len(self._containers) < _MOST_WATCHED:
+                    self._enough(*self._unfolds(self._root))
+
+    @staticmethod
+    def _enough(items: float, depth: float) -> None:
+        if items > (_MANY if depth >= _DEEP else _HUGE):
+            raise NotATree
 
     def _none(self, members: Sequence[Any]) -> None:
         """A type with one value: the type says it all."""
@@ -253,8 +260,8 @@ class TreeWalk:
         self._put(b"lengths;" + struct.pack(f"<{len(lengths)}Q", *lengths))
 
     def _rows(self, members: Sequence[Sequence[Any]]) -> None:
-        self._watch(members)
         lengths = list(map(len, members))
+        self._count(sum(lengths), members)
         if lengths.count(lengths[0]) == len(lengths):
             self._put(b"rows %d;" % lengths[0])
         else:
@@ -271,7 +278,7 @@ class TreeWalk:
             self._next.append(chain.from_iterable(members))
 
     def _dicts(self, members: Sequence[dict[Any, Any]]) -> None:
-        self._watch(members)
+        self._count(sum(map(len, members)), members)
         keys = tuple(members[0])
         if 0 < len(keys) <= _WIDEST and list(map(tuple, members)).count(keys) == len(members):
             every = list(map(type, chain.from_iterable(members)))
@@ -293,12 +300,13 @@ class TreeWalk:
             self._rows(list(map(sorted, members)))
             return
         ordered = [self._ordered(list(value)) for value in members]
+        self._count(sum(map(len, ordered)) + _SORTED * len(members) + self._inside, members)
         self._lengths(list(map(len, ordered)))
         self._next.append(chain.from_iterable(ordered))
 
     def _ordered(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The members of a set in an order that does not depend on hashes (C34)."""
-        if _sortable(values):
+        if sortable(values):
             self._put(b"sorted;")
             return tuple(sorted(values))
         if all(type(value) in _SCALARS for value in values):
@@ -315,7 +323,10 @@ class TreeWalk:
         return self._shapes.of(value).label
 
     def _alone(self, value: Any) -> bytes:
-        return TreeWalk(self._shapes, self._key, sets=self._sets + 1).digest(value)
+        walk = TreeWalk(self._shapes, self._key, unfolds=self._unfolds, sets=self._sets + 1)
+        digest = walk.digest(value)
+        self._inside += walk.items
+        return digest
 
 
 class _Codes(dict[type, int]):
@@ -343,7 +354,7 @@ def _mask(code: int) -> bytes:
     return mask
 
 
-def _sortable(values: Sequence[Any]) -> bool:
+def sortable(values: Sequence[Any]) -> bool:
     """Whether Python's own order is total here and tells apart what has to be told apart."""
     if set(map(type, values)) != {tuple}:
         return _orderly(values)
@@ -361,7 +372,8 @@ _ORDERED = {int, str, bytes, bool}
 _SCALARS = {*_ORDERED, float, type(None)}
 
 
-def _is_namedtuple(cls: type) -> bool:
+def is_namedtuple(cls: type) -> bool:
+    """Whether values of this type are their fields and nothing else."""
     return (
         cls.__bases__ == (tuple,)
         and hasattr(cls, "_fields")
