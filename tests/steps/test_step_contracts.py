@@ -1,0 +1,94 @@
+"""Contracts in a notebook that belong to no other file here (O3, O4, O6, O7, Z6, Z8, Z9, Z11, K13, Z14)."""
+
+import keel_notebook as keel
+from keel_notebook.core.model import Kind, Status
+from keel_notebook.errors import DiskFullError
+
+
+def test_o3_clock_and_chance_inside_a_step_leave_no_rows_of_their_own(book):
+    book.ok("%%keel_step s\nimport time, random\nt = time.time(); r = random.random()\n")
+    assert book.entries(Kind.TIME) == book.entries(Kind.RANDOM) == []
+    book.ok("%%keel_step t\nt = keel.time()\n")
+    assert len(book.entries(Kind.TIME)) == 1, "durable values do"
+
+
+def test_o4_the_row_of_an_outer_call_comes_after_those_of_the_calls_inside_it(book):
+    book.ok("def inner(i): hit(i); return i\ndef outer(): return [keel.call(inner, i, key=i) for i in (1, 2)]\n")
+    book.ok("%%keel_step s\nout = keel.call(outer)\n")
+    rows = [entry.call.split("/")[-1] for entry in book.entries(Kind.CALL)]
+    assert rows == ["inner", "inner", "outer"]
+    book.again("def inner(i): hit(i); return i\ndef outer(): return [keel.call(inner, i, key=i) for i in (1, 2)]\n")
+    book.ok("%%keel_step s\nout = keel.call(outer)\nmore = 1\n")
+    assert (book["out"], book.hits) == ([1, 2], ["1", "2"])
+
+
+def test_o6_a_step_that_could_not_be_recorded_runs_says_so_and_is_recorded_once_when_there_is_room(book, monkeypatch):
+    book.ok("1")
+    journal = book.session.attached().journal.inner
+
+    def full(entry, *, synced=False):
+        raise DiskFullError(journal="j", detail="no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "append", full)
+        assert "not durable" in book.ok("%%keel_step s\nhit('s')\nx = 1\n").err
+    book.ok("%%keel_step s\nhit('s')\nx = 1\n")
+    book.ok("%%keel_step s\nhit('s')\nx = 1\n")
+    assert book.hits == ["s", "s"]
+    assert [e.status for e in book.entries()] == [Status.OK]
+
+
+def test_o7_the_live_name_keeps_the_live_object_and_what_would_be_lost_is_named(book):
+    said = book.ok("%%keel_step s\npair = (1, 2)\nturns = (i for i in range(3))\nnext(turns)\n").err
+    assert "turns (generator)" in said
+    assert next(book["turns"]) == 1, "the live object, not a copy of it"
+    book.again("%%keel_step s\npair = (1, 2)\nturns = (i for i in range(3))\nnext(turns)\n")
+    assert book["pair"] == (1, 2)
+    assert isinstance(book["pair"], tuple)
+
+
+def test_z6_a_guarded_result_makes_all_that_was_written_before_it_power_safe(book):
+    for i in range(20):
+        book.ok(f"%%keel_step s{i}\nx{i} = {i}\n")
+    book.ok("%%keel_step pay --effect exactly_once\npaid = 1\n")
+    assert not book.session.attached().journal.unsynced
+
+
+def test_z8_there_is_one_committed_result_for_each_key(book):
+    cell = "%%keel_step pay --effect exactly_once\npaid = 1\n"
+    for _ in range(2):
+        book.ok(cell)
+        book.again(cell)
+    committed = [e.idempotency_key for e in book.entries() if e.status is Status.OK]
+    assert len(committed) == len(set(committed)) == 1
+
+
+def test_z9_a_new_kernel_goes_on_with_a_number_of_its_own_and_leaves_no_gap_in_what_it_writes(book):
+    for run in (1, 2, 3):
+        book.ok("%%keel_step s --always\nx = 1\n")
+        assert book.session.attached().journal.run == run
+        seqs = [e.seq for e in book.session.attached().journal.records(book.session.attached().flow.id).entries
+                if e.run == run]  # fmt: skip
+        assert sorted(seqs) == list(range(min(seqs), max(seqs) + 1))
+        assert len(seqs) == len(set(seqs))
+        book.kill()
+        book.boot()
+
+
+def test_z11_k13_a_replay_is_told_as_one_and_shows_its_output_once(book, monkeypatch):
+    from IPython.core import getipython
+
+    monkeypatch.setattr(getipython, "get_ipython", lambda: book.shell)
+    cell = "%%keel_step s\nprint('shown')\nx = 1\n"
+    assert book.ok(cell).out == "shown\n"
+    assert book.again(cell).out == "shown\n"
+    [step] = keel.status().to_dict()["steps"]
+    assert (step["decision"], step["took_s"] is not None) == ("replayed", True)
+
+
+def test_z14_what_differs_never_gives_back_a_result_of_something_else(book):
+    book.ok("a = 1")
+    book.ok("%%keel_step s --on-divergence fail\nx = a * 10\n")
+    book.again("a = 2")
+    assert book.run("%%keel_step s --on-divergence fail\nx = a * 10\n").code == "E031"
+    assert "x" not in book.shell.user_ns
