@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from bench.calls import durable_calls
 from bench.kernels import TimedKernel
 from bench.report import Figure
 
@@ -167,4 +168,5 @@ WORKLOADS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "large": large_values,
     "attach": attach,
     "runall": run_all,
+    "calls": durable_calls,
 }
