@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import resource
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 
 from keel_notebook.core.model import Blob, Digest
 from keel_notebook.errors import DamagedError, DiskFullError, JournalUnreachableError
-from keel_notebook.journal import drives, ingest
+from keel_notebook.journal import drives, ingest, objects
 from keel_notebook.journal.disk import DiskJournal
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.objects import Objects
@@ -351,3 +354,42 @@ def test_a_failed_sync_is_never_forgotten(folder: Path, monkeypatch: pytest.Monk
     assert not journal.flush()
     assert journal.problem is not None
     wait_for(lambda: journal.unsynced)
+
+
+LARGE = bytes(range(256)) * (40 << 10)
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [each for each in (folder / "objects").rglob("*") if each.is_file()]
+
+
+def test_large_content_that_is_there_already_is_written_once_by_whichever_kernel(folder: Path) -> None:
+    """It is written while it is hashed, and what turns out to be there is given up."""
+    first = opened(folder)
+    digest = first.put([LARGE])
+    assert digest == blake3(LARGE).hexdigest()
+    (only,) = files_of(folder)
+    inode = only.stat().st_ino
+    assert first.put([LARGE[: 5 << 20], LARGE[5 << 20 :]]) == digest
+    second = opened(folder)  # which has not met it
+    assert second.put([LARGE]) == digest
+    assert [each.stat().st_ino for each in files_of(folder)] == [inode]
+    assert second.put([LARGE[:-1] + b"?"]) != digest
+    assert len(files_of(folder)) == 2
+
+
+def test_large_content_whose_writing_fails_leaves_nothing_and_nobody_reading(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(folder)
+
+    def full(fd: int, piece: memoryview, offset: int) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(objects, "_write_at", full)
+        with pytest.raises(DiskFullError):
+            journal.put([LARGE])
+    assert files_of(folder) == []
+    assert not [thread for thread in threading.enumerate() if thread.name == "keel-digest"]
+    assert journal.put([LARGE]) == blake3(LARGE).hexdigest()
