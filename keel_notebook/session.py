@@ -59,6 +59,7 @@ class Settings(Protocol):
     flow_key: str
     strict: bool
     frozen: bool
+    trust: str
 
 
 class Session:
@@ -212,6 +213,11 @@ class Session:
     def set_auto(self, min_s: float | None) -> None:
         """Auto mode on, for cells slower than ``min_s`` seconds, or off (None). Remembered with the flow."""
         self.leader().set_auto(min_s)
+
+    def trust(self) -> int:
+        """Count every record of this notebook as yours; how many another key had sealed (`%keel trust`)."""
+        attached = self.attached()
+        return attached.journal.trust(attached.flow.id)
 
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it."""

@@ -23,12 +23,14 @@ from keel_notebook.capture.world import World
 from keel_notebook.core.cellcode import parse_cell
 from keel_notebook.core.decide import ABSENT, Mode, same
 from keel_notebook.core.dotted import value_at
+from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Digest, FileSeen, FlowId, Input
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
 from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
+from keel_notebook.core.units import count
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guarded import EffectParts, Guarded
 from keel_notebook.engine.lanes import LaneKeeper
@@ -76,6 +78,9 @@ class Attached:
     """What keeps the cells of auto mode that are no steps."""
     looks: Callable[[Any], Mapping[str, str]]
     """How the inputs of an analysed cell look: small ones by content, large ones by type and size."""
+    trust: str
+    """The id of a journal that is trusted beforehand (KEEL_TRUST)."""
+    say: Callable[[str], None]
 
     def with_auto(self, min_s: float | None) -> Attached:
         """The same, with auto mode remembered as on (seconds) or off (None)."""
@@ -91,8 +96,15 @@ class Attached:
         if flow.first_code is None and notebook is not None and not flow.name:
             found = adopt(self.folder, notebook=notebook, first_code=code, key=flow.key)
             if found is not None:
-                return replace(self, flow=found), True
+                return replace(self, flow=found).trusted(), True
         return replace(self, flow=note_first_step(flow, code)), False
+
+    def trusted(self) -> Attached:
+        """The same, with its flow's records sealed if a person or a job said beforehand that they are to be trusted."""
+        told = self.trust
+        if told and told == journal_id(self.journal.salt) and (sealed := self.journal.trust(self.flow.id)):
+            self.say(f"{count(sealed, 'record')} of another key trusted (KEEL_TRUST)")
+        return self
 
     @staticmethod
     def kept_source(source: str) -> str:
@@ -273,7 +285,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         )
         return Guarded(parts)
 
-    return Attached(
+    kernel.ledger.journal_id = journal_id(journal.salt)
+    attached = Attached(
         folder=folder,
         flow=flow,
         notebook=notebook,
@@ -288,7 +301,10 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         holds=holds,
         plain=plain,
         looks=looks,
+        trust=settings.trust,
+        say=kernel.say,
     )
+    return attached.trusted()
 
 
 def origin_senses(

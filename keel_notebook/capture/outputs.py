@@ -6,7 +6,7 @@ harmless (``tap_trust``), and the folding (``core/fold``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgpack
@@ -15,6 +15,8 @@ from keel_notebook.capture.tap_kernel import KernelTap
 from keel_notebook.capture.tap_shell import ShellTap
 from keel_notebook.capture.tap_trust import has_script, sanitised
 from keel_notebook.core.ports import Message, Tap
+from keel_notebook.core.redact import HIDDEN
+from keel_notebook.core.secrets import masked_text
 from keel_notebook.core.shown import Caps
 from keel_notebook.errors import DamagedError
 
@@ -33,8 +35,11 @@ def make_tap(shell: Any, *, caps: Caps | None = None) -> Tap:
 
 
 def pack_messages(messages: Iterable[Message]) -> bytes:
-    """Messages as MessagePack: ``{"schema", "messages": [[kind, content, metadata, buffers], …]}``."""
-    wire = [[m.kind, dict(m.content), dict(m.metadata), list(m.buffers)] for m in messages]
+    """Messages as MessagePack: ``{"schema", "messages": [[kind, content, metadata, buffers], …]}``.
+
+    What has the shape of a credential is masked in their texts: it is never written in clear (C103).
+    """
+    wire = [[m.kind, _masked(m.content), dict(m.metadata), list(m.buffers)] for m in messages]
     packed: bytes = msgpack.packb(
         {"schema": SCHEMA, "messages": wire}, default=_long, unicode_errors="surrogatepass", use_bin_type=True
     )
@@ -50,6 +55,18 @@ def unpack_messages(packed: bytes) -> tuple[Message, ...]:
         return tuple(Message(kind, content, meta, tuple(buffers)) for kind, content, meta, buffers in wire["messages"])
     except (ValueError, KeyError, TypeError, msgpack.UnpackException) as problem:
         raise DamagedError(what="the output", detail=f"it does not decode ({type(problem).__name__})") from problem
+
+
+def _masked(value: Any) -> Any:
+    match value:
+        case str():
+            return masked_text(value, HIDDEN)
+        case Mapping():  # pictures are text of another kind
+            return {name: part if str(name).startswith("image/") else _masked(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_masked(part) for part in value]
+        case _:
+            return value
 
 
 def _long(value: Any) -> msgpack.ExtType:

@@ -17,6 +17,11 @@ def text_digest(*parts: str) -> Digest:
     return Digest(state.hexdigest())
 
 
+def journal_id(salt: bytes) -> str:
+    """What a journal is called where somebody trusts it (KEEL_TRUST); it goes wherever its folder goes."""
+    return text_digest("journal", salt.hex())[:16]
+
+
 def named_flow(name: str, key: str) -> FlowId:
     """The id of a flow that a person named: a pure function of name and key (K1)."""
     return FlowId("n" + text_digest("flow", name, key)[:24])

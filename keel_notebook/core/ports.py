@@ -138,6 +138,9 @@ class Journal(Protocol):
     def flush(self, timeout_s: float | None = None) -> bool:
         """Make everything written so far power-safe; False if that took longer than the timeout."""
 
+    def trust(self, flow: FlowId) -> int:
+        """Add the owner's seal to every entry of a flow that lacks it; how many. Older seals stay valid (DESIGN 8)."""
+
     def request_shutdown(self) -> None:
         """Note that the kernel was asked to stop. May come from another thread while a cell runs."""
 

@@ -75,6 +75,11 @@ def secret_text(text: str) -> bool:
     return _SHAPES.search(text) is not None
 
 
+def masked_text(text: str, mask: str) -> str:
+    """The text with everything that has the shape of a credential replaced."""
+    return _SHAPES.sub(mask, text)
+
+
 def secret_in_pickle(stream: bytes) -> bool:
     """Whether a pickle holds a text that looks like a credential, by its shape or by the key that stands before it."""
     if _SHAPES_PICKLED.search(stream.decode("latin-1")):

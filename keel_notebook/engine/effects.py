@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from keel_notebook.core.calls import CallNow
 from keel_notebook.core.effects import Fire, audit_text
+from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Entry, Kind, Status, entry_id
 from keel_notebook.engine.callparts import Claim, Given, Going
 from keel_notebook.errors import (
@@ -96,7 +97,7 @@ class Effects:
                 begun = f"begun in run {intents[0].run}, and its outcome is not recorded" if intents else why
                 return AmbiguousError(step=name, detail=begun)
             case "E050":
-                return UntrustedError(journal="", step=name)
+                return UntrustedError(what=f"the record of {name}", id=journal_id(self._calls.journal.salt))
             case "E054":
                 return JournalUnreachableError(journal=self._calls.parts.flow, detail=f"{name} needs it: {why}")
             case _:

@@ -50,6 +50,8 @@ class Ledger:
     again: set[str] = field(default_factory=set)
     """Steps of auto mode whose cell a person runs once more: it executes, and its records stay."""
     accept: set[str] = field(default_factory=set)
+    journal_id: str = ""
+    """What the open journal is called where somebody trusts it (KEEL_TRUST)."""
     parameters: str = ""
     """Which parameter set this kernel works on: what its newest cell that begins with ``# Parameters`` says."""
     _passes: dict[str, tuple[int, str, str]] = field(default_factory=dict)

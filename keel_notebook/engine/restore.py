@@ -66,7 +66,7 @@ class Restorer:
         Raises UntrustedError (E050) where the records were written by somebody else.
         """
         if records.untrusted:
-            raise UntrustedError(journal="", step="")
+            raise UntrustedError(what="what is recorded of this notebook", id=self._ledger.journal_id)
         holding = holdings(records.entries)
         fresh = not self._ledger.producers
         wanted = frozenset(asked_for(holding, names, self._shell.user_ns))

@@ -326,7 +326,7 @@ class Stepper:
                 memory = f"; memory last seen {seen / 2**30:.1f} GiB" if seen else ""
                 return DeadError(step=look.step.name, deaths=look.recorded.deaths, memory=memory)
             case "E050":
-                return UntrustedError(journal="", step=look.step.name)
+                return UntrustedError(what=f"the record of step {look.step.name}", id=self._ledger.journal_id)
             case _:
                 return DivergenceError(step=look.step.name, detail=why)
 

@@ -14,7 +14,7 @@ from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.model import Entry
 from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
 from keel_notebook.core.report import status
-from keel_notebook.core.units import duration
+from keel_notebook.core.units import count, duration
 from keel_notebook.core.why import why
 from keel_notebook.engine.lanes import steps_of
 from keel_notebook.errors import NotYetError, SettingsError
@@ -24,7 +24,6 @@ from keel_notebook.wiring import notebook_path
 
 LATER: Mapping[str, str] = {
     "verify": "headless runs",
-    "trust": "trust",
     "export": "moving journals",
     "import": "moving journals",
     "gc": "upkeep",
@@ -227,6 +226,12 @@ def _seconds(words: list[str], usage: str) -> float:
     return seconds
 
 
+def _trust(session: Session, words: list[str]) -> str:
+    _nothing_more(words, "%keel trust")
+    sealed = session.trust()
+    return f"{count(sealed, 'record')} trusted: from now on they are replayed" if sealed else "every record is yours"
+
+
 def _on(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel on")
     session.on = True
@@ -320,6 +325,7 @@ COMMANDS: Mapping[str, Command] = {
     "lanes": Command(_lanes, "%keel lanes", "the lanes of this notebook, and the one in use"),
     "use": Command(_use, "%keel use LANE", "go on in another lane"),
     "auto": Command(_auto, "%keel auto on|off [--min-seconds S]", "every cell is a step, no annotation"),
+    "trust": Command(_trust, "%keel trust", "count records that another key sealed as yours: they are unpickled then"),
     "on": Command(_on, "%keel on", "record and replay in this kernel"),
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),

@@ -212,11 +212,7 @@ class Desk:
         return {"restored": list(report.restored), "missing": missing, "took_s": took, "flow": self._flow(ask)}
 
     def _trust(self, _: Ask) -> Answer:
-        attached = self._session.attached()
-        trust = getattr(attached.journal, "trust", None)
-        if not callable(trust):
-            raise NotYetError(what="%keel trust", topic="trust")
-        sealed = trust(attached.flow.id)
+        sealed = self._session.trust()
         return {"said": f"{count(sealed, 'record')} trusted: from now on they are replayed"}
 
     def _known(self, ask: Ask) -> str:

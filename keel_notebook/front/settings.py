@@ -25,6 +25,10 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     frozen = Bool(help="A completed flow may not grow.").tag(config=True)
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
+    trust = Unicode(help="Id of a journal whose records count as yours although another key sealed them.").tag(
+        config=True
+    )
+
     @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _mode(self) -> str:
         return os.environ.get("KEEL_MODE", "live")
@@ -52,3 +56,7 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     @default("flow_key")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _flow_key(self) -> str:
         return os.environ.get("KEEL_FLOW_KEY", "")
+
+    @default("trust")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _trust(self) -> str:
+        return os.environ.get("KEEL_TRUST", "")

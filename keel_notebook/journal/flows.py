@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from keel_notebook.core.ids import default_flow, named_flow, text_digest
 from keel_notebook.core.model import Digest, FlowId
-from keel_notebook.errors import JournalUnreachableError
+from keel_notebook.errors import JournalUnreachableError, SettingsError
 from keel_notebook.journal.damage import set_aside
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.folder import Folder
@@ -140,6 +140,27 @@ def adopt(folder: Path, *, notebook: Path, first_code: Digest | None, key: str =
         adopted = replace(gone[0], notebook=path, file=target)
         replace_whole(target, _encoded(place, adopted))
         return adopted
+
+
+def move_flows(folder: Path, old: Path, new: Path) -> int:
+    """Let the flows of notebook ``old`` be those of ``new``, which must have none with a step; how many moved.
+
+    Raises SettingsError (E001) where ``new`` has records of its own, DiskFullError and JournalUnreachableError.
+    """
+    place = Folder(folder)
+    before, after = _absolute(old), _absolute(new)
+    with spoken(place.path):
+        flows = known_flows(place.path)
+        taken = [flow for flow in flows if flow.notebook == after and not flow.name and flow.first_code is not None]
+        if taken:
+            raise SettingsError(where=f"notebook {new.name}", detail="has records of its own")
+        moved = [flow for flow in flows if flow.notebook == before]
+        for flow in moved:
+            file = flow.file if flow.name else _file_of(place, after, flow.key)
+            if file != flow.file:
+                os.replace(flow.file, file)
+            replace_whole(file, _encoded(place, replace(flow, notebook=after, file=file)))
+    return len(moved)
 
 
 def _found_or_made(place: Folder, wanted: FlowSeen) -> FlowSeen:

@@ -1,0 +1,84 @@
+"""The group ``keel`` and what its commands share: how they are declared, how they end, how they say errors."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import click
+
+from keel_notebook.errors import KeelError, UnknownNameError
+from keel_notebook.front.cli_print import put_error, put_json
+
+DONE, FAILED, UNKNOWN = 0, 1, 2
+
+MODES = ("live", "replay", "verify", "off")
+"""``front.settings.MODES``, without importing traitlets."""
+
+_TARGET = "NOTEBOOK|FOLDER"
+
+
+def command(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with ``--json`` whose errors are said as errors, never as a traceback."""
+
+    @functools.wraps(run)
+    def reported(*, as_json: bool, **options: Any) -> Any:
+        try:
+            return run(as_json=as_json, **options)
+        except KeelError as error:
+            put_error(error, as_json=as_json)
+            leave(exit_code(error))
+
+    shown = click.option("--json", "as_json", is_flag=True, help="One JSON value on standard output.")(reported)
+    return keel.command(name=run.__name__.rstrip("_"))(shown)
+
+
+def exit_code(error: KeelError) -> int:
+    """The exit code that an error means."""
+    return UNKNOWN if isinstance(error, UnknownNameError) else FAILED
+
+
+def leave(code: int) -> NoReturn:
+    """End the command with an exit code."""
+    raise click.exceptions.Exit(code)
+
+
+target = click.argument("target", default=".", metavar=f"[{_TARGET}]")
+inside = click.option("--in", "target", default=".", metavar=_TARGET, help="Where to look; here by default.")
+flow_option = click.option("--flow", default="", metavar="NAME", help="Only the flow of this name or id.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="keel-notebook", prog_name="keel")
+def keel() -> None:
+    """Durable notebook cells: what is recorded, and why.
+
+    The journal is KEEL_JOURNAL where that is set, else .keel beside the notebook or in the folder.
+    """
+
+
+def told(facts: dict[str, Any], said: str, *, as_json: bool) -> None:
+    """What a command did: the facts for a program, the sentence filled with them for a person."""
+    if as_json:
+        put_json(facts)
+    else:
+        click.echo(said.format_map(facts))
+
+
+class Clock:
+    """The command line's own clock: ages are seen from here."""
+
+    def now(self) -> float:
+        """Wall time, seconds."""
+        return time.time()  # noqa: TID251 - the one place
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+        return time.monotonic()  # noqa: TID251 - the one place
+
+
+def now() -> float:
+    """Wall time, seconds."""
+    return Clock().now()

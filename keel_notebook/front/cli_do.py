@@ -1,0 +1,174 @@
+"""The commands that do something: run a notebook, trust, answer, move (docs/cli.md). See ``cli``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keel_notebook.core.units import count
+from keel_notebook.errors import KeelError, SettingsError
+from keel_notebook.front.cli_base import MODES, Clock, command, exit_code, flow_option, inside, leave, target, told
+from keel_notebook.front.cli_print import put_json
+
+
+@command
+@click.argument("notebook")
+@click.option("-p", "--parameter", "typed", nargs=2, multiple=True, metavar="NAME VALUE", help="A parameter.")
+@click.option("-r", "--raw", nargs=2, multiple=True, metavar="NAME TEXT", help="A parameter that stays text.")
+@click.option("--key", default="", metavar="K", help="Tells runs apart that are not to share a flow.")
+@click.option("--flow", default="", metavar="NAME", help="Name of the flow; by default the notebook's path.")
+@click.option("-o", "--output", default="", metavar="FILE", help="The executed notebook [NOTEBOOK.run.ipynb].")
+@click.option("--cwd", default="", metavar="FOLDER", help="Where the kernel starts [the notebook's folder].")
+@click.option("--kernel", default="", metavar="NAME", help="The kernel [the one that the notebook names].")
+@click.option("--timeout", default="", metavar="DURATION", help="How long one cell may take [no limit].")
+@click.option("--mode", default="", type=click.Choice(("", *MODES)), show_choices=False, help="As KEEL_MODE.")
+def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: str) -> None:
+    """Run a notebook from the top, without a front end.
+
+    What had finished replays, so that a run that stopped goes on where it stopped. The executed notebook is written
+    after every cell. Exit code: 0 finished, 1 a cell failed, 3 the kernel died, 4 a cell took longer than --timeout.
+    """
+    from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front.cli_run import Asked, refused, run_notebook  # noqa: PLC0415
+
+    parameters = [*raw, *((name, as_typed(value)) for name, value in typed)]
+    try:
+        code = run_notebook(Asked(parameters=parameters, **asked), as_json=as_json)
+    except KeelError as error:
+        if not as_json:
+            raise
+        code = exit_code(error)
+        put_json(refused(error, code), lines=False)
+    leave(code)
+
+
+@command
+@target
+@flow_option
+def trust(target: str, flow: str, *, as_json: bool) -> None:
+    """Count records that another key sealed as yours.
+
+    From then on they are unpickled, and unpickling runs code: do this for journals of people you trust. Older seals
+    stay.
+    """
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
+        flows = [found.seen.id for found in cli_open.flows_of(reader, place, wanted=flow)]
+    with _writing(place.journal) as journal:
+        sealed = sum(journal.trust(found) for found in flows)
+    said = f"{count(sealed, 'record')} trusted: from now on they are replayed" if sealed else "every record is yours"
+    told({"flows": flows, "records": sealed}, said, as_json=as_json)
+
+
+@command
+@click.argument("promise")
+@click.option("--token", default="", metavar="T", help="The token that was shown; `-` or none: KEEL_TOKEN, else stdin.")
+@click.option("--value", default="null", metavar="JSON", help="The answer [null].")
+@inside
+def resolve(promise: str, token: str, value: str, target: str, *, as_json: bool) -> None:
+    """Answer a promise, while its kernel is busy, asleep or gone.
+
+    A token on the command line can be seen by others on the machine; KEEL_TOKEN and standard input cannot.
+    """
+    from keel_notebook.engine import waits  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front import cli_open  # noqa: PLC0415
+
+    try:
+        answer = json.loads(value)
+    except ValueError:
+        raise SettingsError(where="--value", detail="is not JSON (a text needs its quotes)") from None
+    secret = token if token not in {"", "-"} else os.environ.get("KEEL_TOKEN") or sys.stdin.readline().strip()
+    with _writing(cli_open.existing(cli_open.place_of(target).journal)) as journal:
+        first = waits.resolve(journal, Clock(), promise_id=promise, token=secret, value=answer)
+    said = "{promise} is answered" if first else "{promise} was answered before; that answer stays"
+    told({"promise": promise, "resolved": True, "first": first}, said, as_json=as_json)
+
+
+@command
+@click.argument("old")
+@click.argument("new")
+def mv(old: str, new: str, *, as_json: bool) -> None:
+    """Rename a notebook together with its records.
+
+    Where the file was renamed already, only its records follow. Both names lie in folders of the same journal.
+    """
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.journal.flows import move_flows  # noqa: PLC0415
+
+    before, after = cli_open.place_of(old), cli_open.place_of(new)
+    if before.notebook is None or after.notebook is None:
+        raise SettingsError(where="keel mv", detail="OLD and NEW are files that end with .ipynb")
+    if before.journal != after.journal:
+        raise SettingsError(
+            where="keel mv", detail="the two folders have a journal each; `keel export` moves a journal"
+        )
+    if before.notebook.exists() and after.notebook.exists():
+        raise SettingsError(
+            where="keel mv", detail="both notebooks are there: one is a copy, and keeps records of its own"
+        )
+    moved = move_flows(cli_open.existing(before.journal), before.notebook, after.notebook)
+    if before.notebook.exists():
+        os.rename(before.notebook, after.notebook)
+    said = f"{after.notebook.name} has the records of {before.notebook.name} ({count(moved, 'flow')})"
+    told({"old": str(before.notebook), "new": str(after.notebook), "flows": moved}, said, as_json=as_json)
+
+
+@command
+@click.argument("file")
+@inside
+def export(file: str, target: str, *, as_json: bool) -> None:
+    """Pack a whole journal into one file, to go on elsewhere.
+
+    It holds everything that was recorded, values too, and the salt; the key that seals your records is not in it.
+    """
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.journal import moving  # noqa: PLC0415
+
+    packed = moving.pack(cli_open.existing(cli_open.place_of(target).journal), Path(file))
+    told({"file": file, "bytes": packed.bytes, "files": packed.files}, "{files} files in {file}", as_json=as_json)
+
+
+@command
+@click.argument("file")
+@inside
+def import_(file: str, target: str, *, as_json: bool) -> None:
+    """Unpack a journal that `keel export` made, where there is none yet.
+
+    What another key sealed is listed and not loaded, until you say `keel trust` or set KEEL_KEY_FILE to that key.
+    """
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.journal import moving  # noqa: PLC0415
+
+    journal = cli_open.place_of(target).journal
+    unpacked = moving.unpack(Path(file), journal)
+    told(
+        {"journal": str(journal), "files": unpacked.files, "bytes": unpacked.bytes},
+        "the journal is {journal}",
+        as_json=as_json,
+    )
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[Any]:
+    """The journal, to write a few entries as its owner. Raises JournalUnreachableError (E054), DiskFullError (E053)."""
+    from keel_notebook.journal.disk import open_journal  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.payload.seal import OwnerSeal, owner_key  # noqa: PLC0415
+
+    named = os.environ.get("KEEL_KEY_FILE", "")
+    seal = OwnerSeal(owner_key(path=Path(named).expanduser() if named else None))
+    journal = open_journal(folder, clock=Clock(), seal=seal, notebook="", cwd="", rest_s=None)
+    try:
+        if journal.problem is not None:
+            raise journal.problem
+        yield journal
+    finally:
+        journal.close(clean=True)

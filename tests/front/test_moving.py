@@ -1,0 +1,137 @@
+"""Renaming, packing and unpacking a journal, and answering a promise, from the command line (issue 4, 5 and 8)."""
+
+import io
+import json
+import stat
+import tarfile
+
+import pytest
+from click.testing import CliRunner
+
+from keel_notebook.core.model import Kind, Status
+from keel_notebook.engine.waits import token_hash
+from keel_notebook.front.cli import keel
+from keel_notebook.journal.disk import open_journal
+from keel_notebook.journal.flows import find_flow
+from keel_notebook.payload.seal import OwnerSeal, owner_key
+
+from .test_cli import Clock, nb, own_settings, run, run_json, save, writes  # noqa: F401 - fixtures
+
+
+@pytest.mark.parametrize("renamed", ["by keel", "by hand before"])
+def test_mv_takes_the_records_along(nb, renamed):  # noqa: F811
+    new = nb.with_name("renamed.ipynb")
+    before = run_json("status", nb)
+    if renamed == "by hand before":
+        nb.rename(new)
+    assert run_json("mv", nb, new)["flows"] == 1
+    assert new.is_file()
+    assert not nb.exists()
+    assert run_json("status", new)["flow"] == before["flow"]
+    assert run_json("status", nb, code=2)["error"]["code"] == "E002"
+
+
+def test_mv_refuses_what_would_mix_two_notebooks(nb, tmp_path, story, writes):  # noqa: F811
+    other = tmp_path / "other.ipynb"
+    save(other, "pass")
+    assert run_json("mv", nb, other, code=1)["error"]["code"] == "E001"
+    (tmp_path / "sub").mkdir()
+    assert run_json("mv", nb, tmp_path / "sub" / "b.ipynb", code=1)["error"]["code"] == "E001"
+    assert run_json("mv", nb, tmp_path, code=1)["error"]["code"] == "E001"
+    assert run_json("status", nb)["run"] == 2
+
+
+def test_a_packed_journal_says_the_same_elsewhere(nb, tmp_path):  # noqa: F811
+    packed = tmp_path / "journal.keel"
+    assert run_json("export", packed, "--in", nb)["files"] > 3
+    assert stat.S_IMODE(packed.stat().st_mode) == 0o600
+    assert run_json("export", packed, "--in", nb, code=1)["error"]["code"] == "E001"
+    there = tmp_path / "there"
+    there.mkdir()
+    save(there / "nb.ipynb", "pass")
+    run("import", packed, "--in", there)
+    assert (there / ".keel" / "salt").read_bytes() == (tmp_path / ".keel" / "salt").read_bytes()
+    assert not (there / ".keel" / "leases").exists()
+    here, moved = run_json("status", nb), run_json("status", there / "nb.ipynb")
+    assert moved["flow"] == here["flow"]
+    assert [(s["name"], s["bytes"], s["recorded_at"]) for s in moved["steps"]] == [
+        (s["name"], s["bytes"], s["recorded_at"]) for s in here["steps"]
+    ]
+    assert run_json("import", packed, "--in", there, code=1)["error"]["code"] == "E001"
+
+
+def _archive(path, *members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, kind in members:
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            info.linkname = "/etc/passwd" if kind != tarfile.REGTYPE else ""
+            info.size = 4 if kind == tarfile.REGTYPE else 0
+            archive.addfile(info, io.BytesIO(b"evil"))
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        ("../evil", tarfile.REGTYPE),
+        ("objects/../../evil", tarfile.REGTYPE),
+        ("/tmp/evil", tarfile.REGTYPE),
+        ("objects/link", tarfile.SYMTYPE),
+        ("objects/link", tarfile.LNKTYPE),
+        ("objects/pipe", tarfile.FIFOTYPE),
+        ("leases/f.json", tarfile.REGTYPE),
+    ],
+)
+def test_an_archive_that_is_no_journal_leaves_nothing_behind(tmp_path, member):
+    _archive(tmp_path / "evil.keel", ("salt", tarfile.REGTYPE), member)
+    assert run_json("import", tmp_path / "evil.keel", "--in", tmp_path, code=1)["error"]["code"] == "E001"
+    assert not (tmp_path / ".keel").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8b\x08\x00"])
+def test_a_file_that_is_no_archive_is_said(tmp_path, content):
+    (tmp_path / "x.keel").write_bytes(content)
+    assert run_json("import", tmp_path / "x.keel", "--in", tmp_path, code=1)["error"]["code"] == "E001"
+
+
+TOKEN = "5ec2e7" * 10
+
+
+@pytest.fixture
+def promised(nb, story):  # noqa: F811
+    """A promise that a dead kernel made; its id."""
+    folder = nb.parent / ".keel"
+    flow = find_flow(folder, notebook=nb).id
+    promise = f"{flow}:{'a' * 20}"
+    journal = open_journal(folder, clock=Clock, seal=OwnerSeal(owner_key(path=None)), notebook="", cwd="", rest_s=None)
+    story._run = journal.run - 1
+    story.run()
+    made = story.step(
+        "gate", Status.RUNNING, kind=Kind.PROMISE, key=promise, call="promise",
+        ambient={"token_hash": token_hash(flow, promise, TOKEN), "name": "go"},
+    )  # fmt: skip
+    from dataclasses import replace
+
+    journal.append(replace(made, flow=flow), synced=True)
+    journal.close(clean=False)
+    return promise
+
+
+def test_z33_a_promise_is_answered_with_its_token_only(nb, promised):  # noqa: F811
+    """Z32, Z33, Z37: while the kernel is gone, from another process, once."""
+    where = ("--in", nb)
+    wrong = run_json("resolve", promised, "--token", "wrong", *where, code=1)["error"]
+    assert wrong["code"] == "E070"
+    assert "wrong" not in json.dumps(wrong)
+    assert run_json("resolve", promised[:-1] + "b", "--token", TOKEN, *where, code=1)["error"]["code"] == "E071"
+    assert run_json("resolve", promised, "--token", TOKEN, "--value", "yes", *where, code=1)["error"]["code"] == "E001"
+    found = run_json("resolve", promised, "--token", TOKEN, "--value", '{"ok": true}', *where)
+    assert found == {"promise": promised, "resolved": True, "first": True}
+    assert not run_json("resolve", promised, "--token", TOKEN, "--value", "false", *where)["first"]
+
+
+@pytest.mark.parametrize("given", ["environment", "standard input"])
+def test_the_token_need_not_stand_on_the_command_line(nb, promised, given):  # noqa: F811
+    env, text = ({"KEEL_TOKEN": TOKEN}, "") if given == "environment" else ({}, TOKEN + "\n")
+    done = CliRunner().invoke(keel, ["resolve", promised, "--in", str(nb)], env=env, input=text)
+    assert (done.exit_code, TOKEN in done.output) == (0, False), done.output

@@ -1,0 +1,124 @@
+"""Whose records these are (DESIGN 8): nothing of a stranger is unpickled, one's own go along (C07, C103)."""
+
+import json
+import os
+import shutil
+import stat
+
+import pytest
+
+from keel_notebook.core.ids import journal_id
+
+FEATS = ("%%keel_step feats\nhit('f'); feats = {i * i for i in range(4)}", "print(sorted(feats))")
+
+
+@pytest.fixture
+def elsewhere(job, tmp_path):
+    """The folder after a journey: everything but the owner's key came along."""
+    job.write(*FEATS)
+    job.cells(*FEATS)
+    job.owners = job.env["XDG_CONFIG_HOME"]
+    job.folder = tmp_path / "drive"
+    shutil.copytree(tmp_path, job.folder, ignore=shutil.ignore_patterns("config", "drive"))
+    job.path = job.folder / "a.ipynb"
+    job.env["XDG_CONFIG_HOME"] = str(tmp_path / "new machine")
+    return job
+
+
+def the_id(job):
+    return journal_id((job.folder / ".keel" / "salt").read_bytes())
+
+
+def test_c07_a_journal_of_another_key_stops_and_says_the_one_line_to_set(elsewhere):
+    shown = elsewhere.cells(*FEATS)
+    assert (shown[0]["error"], elsewhere.hits) == ("UntrustedError", "f")
+    assert "KEEL-E050" in shown[0]["text"]
+    assert f"KEEL_TRUST={the_id(elsewhere)}" in shown[0]["text"]
+    assert elsewhere.cells("%keel restore")[0]["error"] == "UntrustedError"
+
+    shown = elsewhere.cells(*FEATS, KEEL_TRUST=the_id(elsewhere))
+    assert shown[1]["out"] == "[0, 1, 4, 9]\n"
+    assert "records of another key trusted" in shown[0]["err"]
+    assert elsewhere.cells(*FEATS)[1]["out"] == "[0, 1, 4, 9]\n", "said once, it stays said"
+    elsewhere.env["XDG_CONFIG_HOME"] = elsewhere.owners
+    assert elsewhere.cells(*FEATS)[1]["out"] == "[0, 1, 4, 9]\n", "the older seal stays valid for its owner"
+    assert elsewhere.hits == "f"
+
+
+def test_the_id_of_another_journal_trusts_nothing(elsewhere):
+    assert elsewhere.cells(*FEATS, KEEL_TRUST="0" * 16)[0]["error"] == "UntrustedError"
+
+
+def test_c07_keel_key_file_on_the_drive_needs_no_word(elsewhere):
+    key = os.path.join(elsewhere.owners, "keel", "owner.key")
+    assert elsewhere.cells(*FEATS, KEEL_KEY_FILE=key)[1]["out"] == "[0, 1, 4, 9]\n"
+    assert elsewhere.hits == "f"
+
+
+def test_keel_trust_in_the_notebook_and_in_a_terminal(elsewhere):
+    shown = elsewhere.cells("%keel trust", *FEATS)
+    assert "trusted: from now on" in shown[0]["result"]
+    assert shown[2]["out"] == "[0, 1, 4, 9]\n"
+    elsewhere.env["XDG_CONFIG_HOME"] += " too"
+    found = json.loads(elsewhere.call("keel_notebook", "trust", elsewhere.path, "--json")[0])
+    assert found["records"] > 0
+    assert elsewhere.cells(*FEATS)[1]["out"] == "[0, 1, 4, 9]\n"
+    assert elsewhere.call("keel_notebook", "trust", elsewhere.path)[0] == "every record is yours\n"
+    assert elsewhere.hits == "f"
+
+
+BOMB = """%%keel_step x
+class Bomb:
+    def __reduce__(self):
+        return (open, ("pwned.txt", "w"))
+x = [Bomb()]
+print("<script>alert(1)</script>")"""
+
+
+def test_a_hostile_record_is_listed_and_never_loaded(job):
+    """The attacker knows the folder and its salt, not the owner's key."""
+    job.write(BOMB)
+    theirs = job.env["XDG_CONFIG_HOME"]
+    job.env["XDG_CONFIG_HOME"] = str(job.folder / "attacker")
+    assert job.cells(BOMB, "%keel why x")[1]["error"] == ""
+    assert job.status()["x"]["bytes"] > 0
+    (job.folder / "pwned.txt").unlink(missing_ok=True)  # what a check of the record may have made in their own process
+    job.env["XDG_CONFIG_HOME"] = theirs
+    for cell in (BOMB, "%%keel_step x\nx = 1", "%keel restore x"):
+        assert job.cells(cell)[0]["error"] == "UntrustedError"
+    job.cells("%keel why x", "%keel status", "%keel plan")
+    for words in (["status"], ["plan"], ["log"], ["show", "x", "--in"], ["why", "x", "--in"], ["doctor"]):
+        job.call("keel_notebook", *words, job.path, code=None)
+    job.call("keel_notebook", "sql", "select * from steps", "--in", job.path)
+    assert not (job.folder / "pwned.txt").exists()
+
+
+def test_files_and_folders_of_a_journal_are_for_their_owner_only(job):
+    before = os.umask(0)
+    try:
+        job.cells(*FEATS, "import os; big = os.urandom(2_000_000)", "%%keel_step big\nkept = big * 2")
+        job.call("keel_notebook", "sql", "select 1", "--in", job.folder)
+    finally:
+        os.umask(before)
+    keel = job.folder / ".keel"
+    for path in (keel, *keel.rglob("*")):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+    assert stat.S_IMODE((job.folder / "config" / "keel" / "owner.key").stat().st_mode) == 0o600
+
+
+def test_c103_a_credential_is_nowhere_in_the_journal_and_in_no_answer(job):
+    canary = "sk-test-1234567890abcdef"
+    cells = [
+        f"# Parameters\napi_key = '{canary}'",
+        "%%keel_step ask\nr = len(api_key); header = {'Authorization': 'Bearer ' + api_key}; print(r, api_key)",
+        "%%keel_step fails\nraise ValueError(api_key)",
+    ]
+    job.write(*cells)
+    job.cells(*cells)
+    for path in (job.folder / ".keel").rglob("*"):
+        if path.is_file():
+            assert canary.encode() not in path.read_bytes(), path
+    for words in (["status"], ["plan"], ["log"], ["show", "ask", "--in"], ["why", "fails", "--in"], ["doctor"]):
+        out, err = job.call("keel_notebook", *words, job.path, code=None)
+        assert canary not in out + err, words
