@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from keel_notebook.calling import calls_of
@@ -50,6 +49,7 @@ from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
+from keel_notebook.payload.small import is_small_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,23 +389,3 @@ def names_of(source: str, transform: Callable[[str], str]) -> CellNames:
         return analyse(parse_cell(transform(source), transform=transform))
     except SyntaxError:
         return CellNames()
-
-
-_KEPT_BYTES = 64 << 20
-_NO_DATA = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
-
-
-def is_small_data(value: Any) -> bool:
-    """Whether a value is worth keeping before a step changes it: data, by a quick look not above 64 MB."""
-    if isinstance(value, _NO_DATA):
-        return False
-    try:
-        held = getattr(value, "nbytes", None)
-        if held is None and hasattr(value, "memory_usage"):
-            held = value.memory_usage(index=True)
-            held = held.sum() if hasattr(held, "sum") else held
-        if held is None and hasattr(value, "__len__"):
-            held = len(value) * 100
-    except Exception:  # noqa: BLE001 whatever a type of the person's own raises when it is asked for its size
-        return False
-    return not isinstance(held, int | float) or held <= _KEPT_BYTES
