@@ -49,7 +49,7 @@ from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
-from keel_notebook.payload.small import is_small_data
+from keel_notebook.payload.small import NO_DATA, is_small_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
 
     def reach(names: frozenset[str], cell: CellNames) -> frozenset[str]:
         own = origins_watch.reached(
-            names, cell, lambda value: digester.digest(value) if isinstance(value, _NO_DATA) else Digested(None)
+            names, cell, lambda value: digester.digest(value) if isinstance(value, NO_DATA) else Digested(None)
         )
         return frozenset(own)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
 
 _KEPT_BYTES = 64 << 20
-_NO_DATA = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
+NO_DATA = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
+"""Types whose values are code, not data: using them changes nothing."""
 
 
 def is_small_data(value: Any) -> bool:
     """Whether a value is worth keeping before a step changes it: data, by a quick look not above 64 MB."""
-    if isinstance(value, _NO_DATA):
+    if isinstance(value, NO_DATA):
         return False
     try:
         held = getattr(value, "nbytes", None)
