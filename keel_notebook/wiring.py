@@ -243,6 +243,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         preview=described,
         kind_of=kind_of,
         read_below=cells.read_below,
+        tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
         files_now=files.now_all,
         file_seen=files.seen,

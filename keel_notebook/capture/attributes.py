@@ -53,6 +53,7 @@ class SetAttributes:
             return set()
         tops = {_top(module) for module in modules}
         tops |= {_home(self._namespace[name]) for name in names if name in self._namespace}
+        tops.discard("")  # the notebook's own classes are compared whole
         return {path for root, paths in self._paths.items() if self.package(root) in tops for path in paths}
 
     def value(self, path: str) -> Any:

@@ -22,7 +22,7 @@ from keel_notebook.capture.changed import Changed
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
 from keel_notebook.capture.libraries import DUCKDB
 from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names
-from keel_notebook.capture.parts import IMMUTABLE
+from keel_notebook.capture.parts import IMMUTABLE, may_change
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
 from keel_notebook.core.ids import text_digest
@@ -201,6 +201,15 @@ class NameWatch:
         namespace = self._shell.user_ns.copy()
         ids = {id(namespace[name]) for name in names if name in namespace}
         return [tuple(sorted(group)) for group in bound_to_same(namespace, ids).values()]
+
+    def tied(self, name: str) -> frozenset[str]:
+        """The other names that hold the value of a name or a part of it, those left out that are bound to it itself."""
+        value = self._shell.user_ns.get(name)
+        if not may_change(value):
+            return _NONE
+        all_names = {other: self._shell.user_ns[other] for other in persons_names(self._shell)}
+        others = {other: held for other, held in all_names.items() if held is not value}
+        return sharing([value], others, without=self._ipythons()).names
 
     # ---- what a cell wrote -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from keel_notebook.core.model import Digest, FileSeen
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
 from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
+from keel_notebook.engine.leftovers import State
+from keel_notebook.errors import DivergenceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Senses:
     files_now: Callable[[Sequence[FileSeen]], Mapping[str, Digest | None]]
     """What the files that records speak of hold now, by ``FileSeen.asked``."""
     file_seen: Callable[[str, str], FileSeen]
+    tied: Callable[[str], Collection[str]]
+    """Other names that hold the value of a name, or a part of it: putting the name alone back would part them."""
     copyable: Callable[[str], bool]
     """Whether the value of a name is data of a size that may be kept before a step changes it."""
     read_below: Callable[[str, bool], frozenset[str]]
@@ -83,3 +87,14 @@ class Assumed:
 
     look: Look
     why: str
+
+
+def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_by: str) -> DivergenceError:
+    """The refusal of a step whose input holds its own change and cannot be taken back to what it was (E031)."""
+    why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"
+    if tied:
+        why = f"and is held by {', '.join(sorted(tied))} as well"
+    other = made_by and made_by != f"step {step}"
+    start = f"run again from {made_by}" if other else "run again the cell that makes it"
+    detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {step} --as-is`"
+    return DivergenceError(step=step, detail=detail)

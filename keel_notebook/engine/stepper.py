@@ -26,7 +26,7 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
-from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap
+from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap, not_rewound
 from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
@@ -202,11 +202,16 @@ class Stepper:
         if not held:
             return look
         step, leftovers = look.step, self._ledger.leftovers
+        sources = {}
         for name, state in held.items():
-            before = leftovers.before(step.name, name)
-            source = None if state is State.MIXED else lifecycle.holding(look.records, name, before)
+            before, tied = leftovers.before(step.name, name), self._senses.tied(name)
+            source = None if state is State.MIXED or tied else lifecycle.holding(look.records, name, before)
             if source is None:
-                raise self.refused(look, self._not_rewound(look, name, state), f"{name} holds its own change", ())
+                made_by = self._ledger.producers.get(name, "")
+                error = not_rewound(step.name, name, state, tied, made_by)
+                raise self.refused(look, error, f"{name} holds its own change", ())
+            sources[name] = source
+        for name, source in sources.items():
             self._runner.put_back(name, source)
         later = leftovers.undone(step.name, held)
         if later:
@@ -223,17 +228,10 @@ class Stepper:
         records = self._records(step.flow) if changed else None
         for name in changed:
             source = lifecycle.holding(records, name, wanted[name]) if records is not None else None
-            if source is None:
+            if source is None or self._senses.tied(name):
                 return f"it changed {name}, and what that held before is not kept"
             self._runner.put_back(name, source)
         return ""
-
-    def _not_rewound(self, look: Look, name: str, state: State) -> DivergenceError:
-        made_by = self._ledger.producers.get(name, "")
-        why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"
-        start = f"run again from {made_by}" if made_by else "run again the cell that makes it"
-        detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {look.step.name} --as-is`"
-        return DivergenceError(step=look.step.name, detail=detail)
 
     def refuse_without(self, names: Iterable[str]) -> None:
         """Refuse a cell that reads what a replayed record could not hold. Raises CannotStoreError (E020).
