@@ -68,14 +68,13 @@ class Automatic:
         ledger.origins.ran(left.now.parsed.parsed, ended_well=entry.status is Status.OK)
         ledger.ids.update({name: id(space[name]) for name in rebound if name in space})
         took = entry.took_s or 0.0
-        if self.min_s is None or took < self.min_s or entry.status is not Status.OK:
-            return
+        if self.min_s is None or took < self.min_s or self._role is not Role.PLAIN or entry.status is not Status.OK:
+            return  # one that was quick before is looked at closely next time: nothing to tell
         which = entry.key or str(entry.code)
         if which not in self._told:
             self._told.add(which)
-            why = "it was quick before; next time" if self._role is Role.STEP else "it talks to a shell or to IPython;"
-            tail = "it will be" if self._role is Role.STEP else "it runs in every pass"
-            self.kernel.say(f"cell {entry.occurrence} took {duration(took)} and is not saved: {why} {tail}")
+            why = "it talks to a shell or to IPython; it runs in every pass"
+            self.kernel.say(f"cell {entry.occurrence} took {duration(took)} and is not saved: {why}")
 
 
 __all__ = ["MIN_SECONDS", "Automatic"]

@@ -31,11 +31,12 @@ def worth_keeping(size: int, took_s: float) -> bool:
 
 @dataclass(slots=True)
 class Budget:
-    """Time for looking at large values: a share of the time that the notebook's own cells took."""
+    """Time for looking at large values and for keeping them: a share of what the notebook's own cells took."""
 
     share: float = 0.02
-    bytes_per_second: float = 1e9
-    _left: float = 0.02
+    bytes_per_second: float = 5e8
+    _left: float = 0.1
+    """Seconds; a tenth of one to begin with."""
 
     def earn(self, took_s: float) -> None:
         """A cell took so long."""
@@ -158,7 +159,7 @@ class PlainCells:
         there = {name: value_at(parts.namespace, name) for name in changed.written}
         sizes = {name: self._about(value) for name, value in there.items()}
         known = parts.references.known(entry.flow, without=frozenset((*changed.written, *changed.unsure)))
-        small = {name: value for name, value in there.items() if self._keeps(value, sizes[name], took, known)}
+        small = {name: value for name, value in there.items() if self._keeps(sizes[name], took)}
         lost = [_not_kept(name, there[name], "large and quickly made") for name in there.keys() - small.keys()]
         lost += [
             _not_kept(name, parts.namespace[name], "large, and this cell may have changed it")
@@ -184,9 +185,9 @@ class PlainCells:
             lost += packed.not_stored
         return replace(entry, not_stored=tuple(sorted(lost, key=lambda item: item.name))), changed
 
-    def _keeps(self, value: Any, size: int, took: float, known: Mapping[int, Any]) -> bool:
-        """Whether a value is kept: it is small, or worth it, or another name of what is recorded already."""
-        return worth_keeping(size, took) or (id(value) in known and self.budget.spend(size))
+    def _keeps(self, size: int, took: float) -> bool:
+        """Whether a value is kept: it is small, or worth the time it took to make, or there is time left for it."""
+        return worth_keeping(size, took) or self.budget.spend(size)
 
 
 def _not_kept(name: str, value: Any, reason: str) -> NotStored:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keel_notebook import __version__
+from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.ids import default_flow, named_flow
 from keel_notebook.core.lifecycle import FORGET, REVIVE
@@ -32,7 +33,7 @@ from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
 from keel_notebook.session import Session
 from keel_notebook.wiring import journal_folder, notebook_path
 
-ON_MAIN = frozenset({"recover", "forget", "revive", "trust"})
+ON_MAIN = frozenset({"recover", "forget", "revive", "trust", "auto"})
 """Questions that write or touch the notebook's names: the main thread answers them, between cells."""
 FLAGS = frozenset({"rerun", "accept"})
 """Questions that set a flag; only where no journal is open yet they open it, which is the main thread's as well."""
@@ -68,6 +69,7 @@ class Desk:
             "forget": lambda ask: self._retire(ask, FORGET, "the records of {name} are retired: it executes next time"),
             "revive": lambda ask: self._retire(ask, REVIVE, "{name} may run again: its deaths are counted anew"),
             "recover": self._recover,
+            "auto": self._auto,
             "trust": self._trust,
         }
 
@@ -102,7 +104,7 @@ class Desk:
     # ---- what is read
 
     def _hello(self, ask: Ask) -> Answer:
-        can = ["replay", "rerun", "accept", "forget", "revive", "trust"]
+        can = ["replay", "rerun", "accept", "forget", "revive", "trust", "auto"]
         if callable(getattr(self._session, "restore", None)):
             can.append("recover")
         flow = self._told_cells(ask) if "cells" in ask else self._flow(ask)
@@ -122,7 +124,7 @@ class Desk:
         records = self._records()
         now = session.clock.now()
         if records is None:
-            return lineage.empty_view(now=now, notebook=str(notebook or ""))
+            return lineage.empty_view(now=now, notebook=str(notebook or "")) | {"auto": session.auto_s}
         own = self._own_run()
         report = status(
             records,
@@ -134,7 +136,8 @@ class Desk:
             run=own,
             edited=edited_steps(records, self._cells),
         )
-        return lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
+        view = lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
+        return view | {"auto": self._auto_s(notebook)}
 
     def _why(self, ask: Ask) -> Answer:
         name = str(ask.get("step", ""))
@@ -197,6 +200,12 @@ class Desk:
         self._session.retire(name, key)
         return {"said": said.format(name=name)}
 
+    def _auto(self, _: Ask) -> Answer:
+        """Auto mode on where it is off, and the other way round."""
+        session = self._session
+        session.set_auto(MIN_SECONDS if session.auto_s is None else None)
+        return {"auto": session.auto_s}
+
     def _recover(self, ask: Ask) -> Answer:
         restore = getattr(self._session, "restore", None)
         if not callable(restore):
@@ -240,6 +249,14 @@ class Desk:
             self._reader = (folder, read_journal(folder, seal=_seal(session.settings.key_file)))
         flow = attached.flow.id if attached else _flow_of(folder, notebook, session.settings)
         return self._reader[1].records(flow)
+
+    def _auto_s(self, notebook: Path | None) -> float | None:
+        """Auto mode of this kernel; of its flow, as it is remembered, where no cell has asked yet."""
+        session = self._session
+        if session._leader is not None or self._reader is None:
+            return session.auto_s
+        flow = _flow_of(self._reader[0], notebook, session.settings)
+        return next((seen.auto_s for seen in known_flows(self._reader[0]) if seen.id == flow), None)
 
     # The session's leader is peeked at, never made: opening the journal belongs to the main thread.
 

@@ -9,7 +9,7 @@ import { Cell, CodeCell } from '@jupyterlab/cells';
 import { Notebook } from '@jupyterlab/notebook';
 
 import { ageMark } from './model';
-import { stepOf } from './steps';
+import { automatic, stepIn } from './steps';
 import { h, icon } from './view/dom';
 import { Flow, Step } from './view/model';
 import { LOOKS, fullText, pillWord } from './view/states';
@@ -25,12 +25,13 @@ export interface Drawn {
 
 export function drawBadges(notebook: Notebook, drawn: Drawn): number {
   const steps = new Map(drawn.flow?.steps.map(step => [step.name, step]));
+  const known = automatic(drawn.flow);
   let count = 0;
   for (const cell of notebook.widgets) {
     if (!(cell instanceof CodeCell) || !cell.isAttached || cell.isPlaceholder()) {
       continue;
     }
-    const name = stepOf(cell.model.sharedModel.getSource(), cell.model.id);
+    const name = stepIn(cell.model.sharedModel.getSource(), cell.model.id, known);
     const step = name === null ? undefined : steps.get(name);
     drawBadge(cell, step, drawn);
     drawAge(cell, drawn.ages ? step : undefined, drawn.flow?.now ?? 0);

@@ -15,6 +15,7 @@ import {
   continueUpTo,
   diedBanner,
   gaveUpBanner,
+  linkText,
   recoveredBanner,
   standingBanner
 } from './model';
@@ -119,6 +120,16 @@ export class Companion implements IDisposable {
       const upTo = continueUpTo(this.watch.stepNames(), flow);
       await this.runCells(0, upTo);
       log('continued', upTo);
+    }
+  }
+
+  /** Auto mode on where it is off, and the other way round; loads keel where the notebook does not use it yet. */
+  async toggleAuto(): Promise<void> {
+    if (await this.watch.ready(true)) {
+      await this.watch.client.ask('auto', {}, 0);
+      this.watch.refresh(0);
+    } else {
+      this.say({ kind: 'died', text: linkText('missing'), actions: [] });
     }
   }
 

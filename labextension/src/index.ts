@@ -57,7 +57,12 @@ function activate(
     companion.set(settings);
     companions.set(notebook, companion);
     notebook.disposed.connect(() => companions.delete(notebook));
-    companion.watch.changed.connect(() => current() === companion && status.update_(companion));
+    companion.watch.changed.connect(() => {
+      if (current() === companion) {
+        status.update_(companion);
+        app.commands.notifyCommandChanged('keel:toggle-auto');
+      }
+    });
   });
   tracker.currentChanged.connect(() => {
     panel?.follow(current());
@@ -205,8 +210,10 @@ function addCommands(
   });
   app.commands.addCommand('keel:toggle-auto', {
     label: 'Every Cell Is a Step: On or Off (keel)',
-    isEnabled: () => can('auto'),
-    execute: () => current()?.watch.client.ask('auto')
+    caption: 'Auto mode: cells that take long are saved and replayed without a mark',
+    isEnabled: () => current() !== null,
+    isToggled: () => current()?.watch.flow?.auto != null,
+    execute: () => current()?.toggleAuto()
   });
   for (const command of ['recover', 'restart-and-recover', 'show-lineage', 'next-divergence', 'rerun-step', 'accept-step', 'approve', 'toggle-auto']) {
     palette?.addItem({ command: `keel:${command}`, category: 'keel' });

@@ -1,5 +1,7 @@
 /** The step line of a cell, as `keel_notebook/core/options.py` reads it. Pure text. */
 
+import { Flow } from './view/model';
+
 const MAGIC = /^%%keel_step(?:[ \t]+(.*))?$/;
 const COMMENT = /^#\s*keel:\s*step(?:[ \t]+(.*))?$/;
 
@@ -16,6 +18,16 @@ export function stepOf(source: string, cellId: string): string | null {
     }
   }
   return null;
+}
+
+/** In auto mode a cell without a step line goes by its id, once the journal knows a step of that name. */
+export function stepIn(source: string, cellId: string, known: ReadonlySet<string>): string | null {
+  return stepOf(source, cellId) ?? (known.has(cellId) ? cellId : null);
+}
+
+/** The steps that may go by a cell's id: none unless auto mode is on. */
+export function automatic(flow: Flow | null): ReadonlySet<string> {
+  return new Set(flow?.auto == null ? [] : flow.steps.map(step => step.name));
 }
 
 /** Whether a notebook of these cells has anything to do with keel. */

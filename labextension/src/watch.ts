@@ -15,7 +15,7 @@ import { Client, CommLike, LateError, MissingError } from './client';
 import { LOAD, calm, opened, ownShell } from './kernel';
 import { log } from './log';
 import { Link, afterDeath, withRunning } from './model';
-import { stepOf, usesKeel } from './steps';
+import { automatic, stepIn, usesKeel } from './steps';
 import { Flow } from './view/model';
 
 const CALM_MS = 150;
@@ -41,6 +41,7 @@ export class NotebookWatch implements IDisposable {
   /** Steps that were running when the kernel died. */
   cutOff: string[] = [];
   loadSilently = true;
+  private wanted = false;
   private told: Flow | null = null;
   private signature = '';
   /** The life of a kernel in which loading keel was tried. */
@@ -97,7 +98,8 @@ export class NotebookWatch implements IDisposable {
 
   /** The step of each code cell, from the top. */
   stepNames(): (string | null)[] {
-    return this.codeCells().map(cell => stepOf(cell.model.sharedModel.getSource(), cell.model.id));
+    const known = automatic(this.told);
+    return this.codeCells().map(cell => stepIn(cell.model.sharedModel.getSource(), cell.model.id, known));
   }
 
   cellOf(step: string): CodeCell | null {
@@ -109,8 +111,12 @@ export class NotebookWatch implements IDisposable {
     this.soon('refresh', after, () => void this.ask());
   }
 
-  /** Resolves once the kernel has said hello; connects where that is needed. Never races the loading of keel. */
-  async ready(): Promise<boolean> {
+  /**
+   * Resolves once the kernel has said hello; connects where that is needed. Never races the loading of keel.
+   * `wanted`: a person asks for keel, although the notebook does not use it yet.
+   */
+  async ready(wanted = false): Promise<boolean> {
+    this.wanted ||= wanted;
     if (this.link !== 'ready') {
       await this.link_();
     }
@@ -138,7 +144,7 @@ export class NotebookWatch implements IDisposable {
   private runningSteps(): string[] {
     const first = this.sent[0];
     const cell = first && this.codeCells().find(one => one.model.id === first.id);
-    const name = cell ? stepOf(cell.model.sharedModel.getSource(), cell.model.id) : null;
+    const name = cell ? stepIn(cell.model.sharedModel.getSource(), cell.model.id, automatic(this.told)) : null;
     return name === null ? [] : [name];
   }
 
@@ -159,7 +165,7 @@ export class NotebookWatch implements IDisposable {
   /** Open the comm and say hello; load keel first where the notebook uses it and the kernel does not have it yet. */
   private async tryLink(): Promise<void> {
     const kernel = this.kernel;
-    if (this.isDisposed || !usesKeel(this.codeCells().map(cell => cell.model.sharedModel.getSource()))) {
+    if (this.isDisposed || !(this.wanted || usesKeel(this.codeCells().map(cell => cell.model.sharedModel.getSource())))) {
       return this.stand('plain');
     }
     if (!kernel) {

@@ -12,7 +12,7 @@ import {
   statusText,
   withRunning
 } from '../src/model';
-import { stepOf, usesKeel } from '../src/steps';
+import { automatic, stepIn, stepOf, usesKeel } from '../src/steps';
 import { sideBySide } from '../src/view/code';
 import { folded } from '../src/view/folding';
 import { MOST_LANES, lanes } from '../src/view/lanes';
@@ -21,6 +21,23 @@ import { LOOKS, fullText, pillWord } from '../src/view/states';
 import { scrolledTo, visible } from '../src/view/window';
 import { duration, shortDuration, size, timer } from '../src/view/words';
 import { NOW, flow, step } from './flows';
+
+describe('auto mode', () => {
+  const known = automatic({ ...flow(step('id-7'), step('fit')), auto: 1 });
+
+  test.each([
+    ['x = 1', 'id-7', 'id-7'],
+    ['x = 1', 'id-8', null],
+    ['%%keel_step load\nx = 1', 'id-7', 'load']
+  ])('names the cell %j with id %s %s', (source, id, name) => {
+    expect(stepIn(source, id, known)).toBe(name);
+  });
+
+  test('gives plain cells no name while it is off', () => {
+    expect(stepIn('x = 1', 'id-7', automatic(flow(step('id-7'))))).toBeNull();
+    expect(stepIn('x = 1', 'id-7', automatic(null))).toBeNull();
+  });
+});
 
 describe('the step line of a cell', () => {
   test.each([

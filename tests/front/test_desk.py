@@ -222,3 +222,10 @@ def test_a_kernel_without_keel_closes_the_comm(tmp_path):
         assert Comm(book).ask("hello") is None
     finally:
         book.close()
+
+
+def test_auto_mode_is_switched_between_cells_and_told_with_the_flow(comm):
+    assert comm.ask("status")["answer"]["auto"] is None
+    assert comm.ask("auto")["answer"] == {"auto": 1.0}
+    assert comm.ask("status")["answer"]["auto"] == 1.0
+    assert comm.ask("auto")["answer"] == {"auto": None}

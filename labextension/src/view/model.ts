@@ -75,6 +75,8 @@ export interface Flow {
   /** Records that were not written with the owner's key. */
   untrusted: number;
   died: Death | null;
+  /** Auto mode: seconds from which on a cell is a step. Null or missing while it is off. */
+  auto?: number | null;
 }
 
 export interface InputPair {

@@ -1,0 +1,36 @@
+"""Auto mode in JupyterLab: slow cells have badges without a mark, and come back after a death."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+CELLS = """\
+%keel auto on --min-seconds 0.5
+# ---
+import time
+n = 3
+# ---
+print("slow", file=open("hits.txt", "a"))
+time.sleep(0.6)
+rows = list(range(n))
+# ---
+print(sum(rows))
+"""
+
+
+def test_slow_cells_have_badges_and_the_session_comes_back(notebook):
+    book = notebook(CELLS)
+    book.event("hello")
+    book.run_all()
+    book.wait_states(**{"cell-2": "recorded"})
+    assert set(book.states()) == {"cell-2"}, "quick cells are plain ones"
+    book.kill()
+    book.accept_dialog()
+    book.event("hello", 2)
+    book.wait_states(**{"cell-2": "saved"})
+    book.banner("died").locator("[data-keel-action=recover]").click()
+    book.event("recovered")
+    assert book.value("(n, rows)") == "(3, [0, 1, 2])"
+    book.command("keel:toggle-auto")
+    book.until("() => !jupyterapp.commands.isToggled('keel:toggle-auto')")
+    assert book.hits == "slow"
