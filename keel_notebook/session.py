@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from IPython.core.error import InputRejected
 
 from keel_notebook.capture.cell import CellGate, RunningCell, finished
+from keel_notebook.capture.seeds import SEEDS, unwatch_seeds, watch_seeds
+from keel_notebook.capture.started import note_start
 from keel_notebook.core.passes import Places
 from keel_notebook.engine import host
 from keel_notebook.errors import InternalError, KeelError
@@ -88,6 +90,8 @@ class Session:
         self._gate.install(
             self.shell, on_start=self._begins, decide=self._decide, on_end=self._ends, on_fault=self._fault
         )
+        note_start()
+        watch_seeds("\n".join(self.shell.user_ns.get("In", ())))
         host.install(self)
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._in_child)
@@ -118,6 +122,7 @@ class Session:
     def stop(self) -> None:
         """Unregister from the shell and end the run."""
         self._gate.uninstall()
+        unwatch_seeds()
         host.install(None)
         atexit.unregister(self.close)
         if self._leader is not None:
@@ -293,6 +298,8 @@ class Session:
 
     def _ends(self, cell: RunningCell, result: Any) -> None:
         recording = self.on and self.settings.mode != _OFF
+        if cell.marker is None:
+            SEEDS.cell_ran(cell.raw)
         if self._leader is not None:
             self._leader.ends(cell, result, recording=recording)
         elif recording and not (result is not None and result.error_before_exec is not None):

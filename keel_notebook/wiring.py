@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from keel_notebook.calling import calls_of
-from keel_notebook.capture.ambient import AmbientWatch
+from keel_notebook.calling import calls_of, resumed_runs
+from keel_notebook.capture.ambient_inputs import state_without_a_name
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
 from keel_notebook.capture.filewatch import FileWatch
@@ -34,10 +34,11 @@ from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guarded import EffectParts, Guarded
 from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.parts import Parts
 from keel_notebook.engine.plaincells import PlainCells
 from keel_notebook.engine.provenance import OriginSenses, Provenance
 from keel_notebook.engine.references import References
-from keel_notebook.engine.runner import Parts, Runner
+from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
 from keel_notebook.engine.stepper import Stepper
@@ -152,8 +153,7 @@ def kernel_of(
 def attach(kernel: Kernel, settings: Any) -> Attached:
     """Open the journal of a kernel. Raises KeelError where that cannot be done."""
     shell, cwd, clock, definitions = kernel.shell, kernel.cwd, kernel.clock, kernel.definitions
-    notebook = notebook_path(shell, cwd)
-    folder = journal_folder(settings.journal, notebook, cwd)
+    folder = journal_folder(settings.journal, notebook := notebook_path(shell, cwd), cwd)
     seal = OwnerSeal(owner_key(path=Path(settings.key_file) if settings.key_file else None))
     journal = SharedJournal(open_journal(folder, clock=clock, seal=seal, notebook=str(notebook or ""), cwd=str(cwd)))
     flow = find_flow(folder, notebook=notebook, name=settings.flow, key=settings.flow_key)
@@ -205,13 +205,15 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     def digest_of(value: Any) -> Digest | None:
         return digester.digest(value).digest
 
+    ambient, ambient_inputs = state_without_a_name(str(cwd), journal.salt, clock.now, namespace, definitions)
     codec = GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace)
     parts = Parts(
         journal=journal,
         codec=codec,
         tap=make_tap(shell),
         watch=watch,
-        ambient=AmbientWatch(start=str(cwd)),
+        ambient=ambient,
+        ambient_inputs=ambient_inputs,
         world=World(ignore=folder, changing=file_watch.changing),
         clock=clock,
         namespace=namespace,
@@ -242,6 +244,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         value=value,
         preview=described,
         kind_of=kind_of,
+        surroundings=ambient_inputs.now,
+        went_on=lambda records: resumed_runs(records, journal.run, clock.now()),
         read_below=cells.read_below,
         tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
@@ -259,7 +263,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             codec=codec,
             digester=digester,
             definitions=definitions,
-            ambient=AmbientWatch(start=str(cwd)),
+            ambient=ambient,
             clock=clock,
             namespace=namespace,
             flow=found.id,

@@ -14,9 +14,13 @@ import msgpack
 
 from keel_notebook.capture import ambient_libraries, ambient_modules, ambient_python
 from keel_notebook.capture.ambient_part import Lost, Part
+from keel_notebook.capture.generators import PART_OF
+from keel_notebook.capture.seeds import SEEDS
 
 UNRESTORABLE = "unrestorable"
 """Key in a change: what the step changed and a replay cannot put back, in words."""
+SEEDED = "seeded"
+"""Key in a change: which of the generators that the step left in another state go back to a seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,9 @@ class AmbientWatch:
                 change = _change(part, before, after, lost)
                 if change is not None:
                     found[part.name] = change
+        drawn = [group for group, name in PART_OF.items() if name in found]
+        if drawn:  # what draws from them later on depends on a seed, or does not
+            found[SEEDED] = {group: SEEDS.seeded(group) for group in drawn}
         if lost:
             found[UNRESTORABLE] = sorted(lost)
         return found
@@ -76,6 +83,7 @@ class AmbientWatch:
         for part in self._parts:
             if part.name in change:
                 _put(part, change[part.name], lost)
+        SEEDS.put_back(change.get(SEEDED, {}))
         return lost
 
 

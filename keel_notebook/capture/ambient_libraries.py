@@ -12,7 +12,7 @@ from typing import Any
 from keel_notebook.capture.ambient_part import Lost, Part
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
 
-_PRINT_DEFAULTS: Mapping[str, Any] = {
+PRINT_DEFAULTS: Mapping[str, Any] = {
     "edgeitems": 3,
     "threshold": 1000,
     "floatmode": "maxprec",
@@ -26,13 +26,15 @@ _PRINT_DEFAULTS: Mapping[str, Any] = {
     "legacy": False,
     "override_repr": None,
 }
-_ERROR_DEFAULTS: Mapping[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+ERROR_DEFAULTS: Mapping[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 """numpy as it comes: what a step changed that imported it. A value too many is put back to no effect."""
+NOT_OURS = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
+"""Parameters of matplotlib that belong to where the notebook runs."""
 
 
 def settings() -> tuple[Part, ...]:
     """Everything but generators."""
-    return NumpySettings(), Pandas(), Matplotlib(), Figures()
+    return NumpySettings(), Pandas(), Matplotlib(), Torch(), Figures()
 
 
 def generators() -> tuple[Part, ...]:
@@ -116,7 +118,7 @@ class NumpySettings:
 
     def change(self, before: Any, after: Any, lost: Lost) -> Any:
         """The options that differ."""
-        printing, errors, call = before or (_PRINT_DEFAULTS, _ERROR_DEFAULTS, None)
+        printing, errors, call = before or (PRINT_DEFAULTS, ERROR_DEFAULTS, None)
         if after[2] is not call:
             lost.append("numpy: the function that np.seterrcall was given")
         change = {
@@ -148,8 +150,8 @@ class Pandas:
             known = sys.modules["pandas._config.config"]._registered_options
             flat_before = {name: option.defval for name, option in known.items()}
         else:
-            flat_before = _flat(before, "")
-        return _differing(flat_before, _flat(after, ""), "pandas option", lost) or None
+            flat_before = flat(before, "")
+        return _differing(flat_before, flat(after, ""), "pandas option", lost) or None
 
     def put(self, change: Any, lost: Lost) -> None:
         """Set them."""
@@ -165,7 +167,6 @@ class Matplotlib:
     """``rcParams``, but for the backend: that belongs to where the notebook runs."""
 
     name = "matplotlib"
-    _not_ours = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
 
     def look(self) -> Any:
         """Their values: names are never added, and reading past the class is many times faster."""
@@ -177,7 +178,7 @@ class Matplotlib:
         matplotlib = sys.modules["matplotlib"]
         names = list(dict.keys(matplotlib.rcParams))
         old = dict(dict.items(matplotlib.rcParamsOrig) if before is None else zip(names, before, strict=True))
-        ours = {name: value for name, value in zip(names, after, strict=True) if name not in self._not_ours}
+        ours = {name: value for name, value in zip(names, after, strict=True) if name not in NOT_OURS}
         cycles = {name: value for name, value in ours.items() if hasattr(value, "by_key") and value != old.get(name)}
         plain = {name: value for name, value in ours.items() if name not in cycles}
         change = {
@@ -198,6 +199,41 @@ class Matplotlib:
                 params[name] = value
             except (KeyError, ValueError):
                 lost.append(f"matplotlib rcParams {name}: this matplotlib does not take it")
+
+
+class Torch:
+    """torch's settings for the whole process."""
+
+    name = "torch"
+    _settings: Mapping[str, tuple[str, str, Any]] = {
+        "default dtype": ("get_default_dtype", "set_default_dtype", "torch.float32"),
+        "gradients": ("is_grad_enabled", "set_grad_enabled", "True"),
+        "deterministic algorithms": ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms", "False"),
+        "matmul precision": ("get_float32_matmul_precision", "set_float32_matmul_precision", "highest"),
+    }
+    """How each is asked and set, and how it comes."""
+
+    def look(self) -> Any:
+        """Those that are not as they come, as texts; None where torch is not loaded."""
+        torch: Any = sys.modules.get("torch")
+        if not hasattr(torch, "get_default_dtype"):
+            return None
+        now = {name: str(getattr(torch, ask)()) for name, (ask, _, _) in self._settings.items() if hasattr(torch, ask)}
+        return {name: value for name, value in now.items() if value != self._settings[name][2]}
+
+    def change(self, before: Any, after: Any, lost: Lost) -> Any:
+        """Those that differ."""
+        before = before or {}
+        names = [name for name in self._settings if before.get(name) != after.get(name)]
+        return {name: after.get(name, self._settings[name][2]) for name in names} or None
+
+    def put(self, change: Any, lost: Lost) -> None:
+        """Set them."""
+        torch = importlib.import_module("torch")
+        for name, value in change.items():
+            setter = getattr(torch, self._settings[name][1])
+            words = {"True": True, "False": False}
+            setter(getattr(torch, value[6:]) if value.startswith("torch.") else words.get(value, value))
 
 
 class Figures:
@@ -239,14 +275,15 @@ def _copied(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _copied(value) if type(value) is dict else value for name, value in options.items()}
 
 
-def _flat(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Nested options by their full names."""
+    found: dict[str, Any] = {}
     for name, value in options.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
+            found |= flat(value, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = value
-    return flat
+            found[prefix + name] = value
+    return found
 
 
 def _tensor_bytes(state: Any) -> bytes:

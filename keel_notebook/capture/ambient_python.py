@@ -25,7 +25,7 @@ _RANDOM_WORDS = 624
 def settings(start: str | None) -> tuple[Part, ...]:
     """Everything but the generator."""
     start = start or os.getcwd()
-    return Environ(), Cwd(start), SysPath(start), Warnings(), Logging(), Locale(), Decimal()
+    return Environ(), Cwd(start), SysPath(start), Warnings(), Logging(), Locale(), Decimal(), RecursionLimit()
 
 
 class Random:
@@ -275,6 +275,24 @@ class Decimal:
         for signals, on in ((context.traps, change["traps"]), (context.flags, change["flags"])):
             for signal in signals:
                 signals[signal] = signal.__name__ in on
+
+
+class RecursionLimit:
+    """``sys.setrecursionlimit``. Put back, and never an input: a step that ended well did not meet it."""
+
+    name = "recursion_limit"
+
+    def look(self) -> Any:
+        """The limit."""
+        return sys.getrecursionlimit()
+
+    def change(self, before: Any, after: Any, lost: Lost) -> Any:
+        """The limit after."""
+        return after
+
+    def put(self, change: Any, lost: Lost) -> None:
+        """Set it."""
+        sys.setrecursionlimit(change)
 
 
 def relative(path: str, start: str) -> str:

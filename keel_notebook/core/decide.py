@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from keel_notebook.core import environment
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.model import Digest, Entry, FileSeen, Input, Status
 
@@ -56,7 +57,7 @@ class Difference:
     detail: str = ""
 
     def __str__(self) -> str:
-        subject = f"{self.part} {self.name}".strip()
+        subject = self.name if self.part is Part.ENVIRONMENT else f"{self.part} {self.name}".strip()
         if self.detail:
             return f"{subject} {self.detail}"
         return f"{subject} {self.recorded} -> {self.current}" if self.recorded or self.current else subject
@@ -75,6 +76,10 @@ class Facts:
     """What the files that the records speak of hold now, by ``FileSeen.asked``; None where that cannot be told."""
     left: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
     """What recorded steps below this one left in files."""
+    surroundings: environment.Surroundings = field(default_factory=dict)
+    """What the records used of the state that has no name, as it is now."""
+    went_on: frozenset[int] = frozenset()
+    """Runs that this one goes on with: their day counts as today."""
     applied: frozenset[str] = frozenset()
     """Names whose value is what this very step left, with nobody having touched it since (C31)."""
     needed: frozenset[str] = frozenset()
@@ -182,6 +187,10 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         if seen.path not in told and not _file_holds(seen, facts, entry):
             told.add(seen.path)
             found.append(Difference(Part.FILE, seen.path, detail=_file_detail(seen, facts.files.get(seen.asked))))
+    used = entry.ambient.get(environment.INPUTS, {})
+    same_day = entry.run in facts.went_on
+    around = environment.differing(used, facts.surroundings, same_day=same_day)
+    found.extend(Difference(Part.ENVIRONMENT, *item) for item in around)
     if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
         found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
     return tuple(found)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keel_notebook.core.environment import Surroundings
 from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, NotStored, Status
 from keel_notebook.core.ports import Message, Unpacked, WorldSeen
 from keel_notebook.engine.callparts import Held
@@ -34,6 +35,12 @@ class StepNow:
     idempotency_key: str = ""
     effect_kind: str = ""
     """What a guarded effect does to the world (``--kind``)."""
+    tree: Any = None
+    """The cell's code."""
+    as_is: bool = False
+    """Whether it runs on everything as it is, its own doing included."""
+    surroundings: Surroundings = field(default_factory=dict)
+    """What its records used of the state that has no name, as it is now."""
 
 
 @dataclass(slots=True)
@@ -45,6 +52,8 @@ class Attempt:
     snapshot: Any
     ambient: Any
     files: Any
+    used: Any
+    """What is noted of it for ``ports.AmbientInputs``."""
     began: float
     guard: Held | None = None
     """The lease that the step needs, held since before its intent; given back when it has ended."""

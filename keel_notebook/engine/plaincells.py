@@ -15,7 +15,7 @@ from keel_notebook.core.dotted import PATCHED, value_at
 from keel_notebook.core.model import Entry, FlowId, Input, Kind, NotStored, Problem, Status, entry_id
 from keel_notebook.core.ports import Changed
 from keel_notebook.engine.attempt import Attempt, Outcome
-from keel_notebook.engine.runner import Parts
+from keel_notebook.engine.parts import Parts
 from keel_notebook.errors import KeelError
 
 SMALL = 1 << 20
@@ -115,6 +115,7 @@ class PlainCells:
         """Keep what the cell left. Raises KeelError where that failed; the cell's own result is not touched."""
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
+        parts.ambient_inputs.cell_ran(attempt.now.source)
         entry, changed = self._kept(_ended(attempt.entry, outcome, took), attempt.snapshot, attempt.ambient)
         parts.journal.append(entry)
         return Left(attempt.now, entry, changed)
@@ -123,6 +124,7 @@ class PlainCells:
         """The same for a body that ran as a step and turned out to be cheap: its entry becomes a plain one."""
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
+        parts.ambient_inputs.close(attempt.used, now.source)
         parts.tap.close()
         parts.world.close()
         plain = _ended(self._entry(now, attempt.entry), outcome, took)

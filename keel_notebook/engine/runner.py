@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from keel_notebook.core import environment
+from keel_notebook.core.ambient_ports import StepRan
 from keel_notebook.core.done import StepDone, decision_entry
 from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
 from keel_notebook.core.model import (
@@ -27,49 +29,19 @@ from keel_notebook.core.model import (
     entry_id,
 )
 from keel_notebook.core.ports import (
-    Ambient,
     Changed,
-    Clock,
-    Codec,
-    FileSense,
-    Journal,
     Message,
-    Tap,
     Unpacked,
-    Watch,
-    World,
     WorldSeen,
 )
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
-from keel_notebook.engine.references import References
+from keel_notebook.engine.parts import Parts
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
 _CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
 APART = "it lies on memory that other values have as well, which a record cannot bring back"
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The ports that a runner works with."""
-
-    journal: Journal
-    codec: Codec
-    tap: Tap
-    watch: Watch
-    ambient: Ambient
-    world: World
-    clock: Clock
-    namespace: dict[str, Any]
-    pack_messages: Callable[[Sequence[Message]], bytes]
-    unpack_messages: Callable[[bytes], tuple[Message, ...]]
-    files: FileSense
-    lane: Callable[[], str]
-    """The lane that is written; empty for the first one."""
-    references: References
-    kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
-    """Inputs for names that a conditional store may or may not have bound again."""
 
 
 class Runner:
@@ -144,11 +116,15 @@ class Runner:
 
     def _watch(self, entry: Entry, step: StepNow) -> Attempt:
         parts = self._parts
-        snapshot, ambient = parts.watch.before(step.cell), parts.ambient.before()
+        snapshot = parts.watch.before(step.cell)
+        if not step.as_is:
+            parts.ambient_inputs.rewind(step.name)
+        ambient = parts.ambient.before()
         files = parts.files.before(step.cell, step.inputs)
         parts.world.open()
         parts.tap.open()
-        return Attempt(entry, step, snapshot, ambient, files, parts.clock.monotonic())
+        used = parts.ambient_inputs.open(ambient)
+        return Attempt(entry, step, snapshot, ambient, files, used, parts.clock.monotonic())
 
     def finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         """Record how the body ended, before the cell's reply is sent (K9). Returns the entry written.
@@ -164,6 +140,7 @@ class Runner:
     def _finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
+        parts.ambient_inputs.close(attempt.used, attempt.step.source)
         messages = parts.tap.close()
         seen = parts.world.close()
         ended = replace(attempt.entry, status=outcome.status, ended_at=parts.clock.now(), took_s=took)
@@ -187,6 +164,7 @@ class Runner:
     def _with_leftovers(self, entry: Entry, attempt: Attempt, outcome: Outcome) -> Entry:
         """What an attempt that did not end well left behind: digests only, so that it is never taken for input."""
         changed = self._parts.watch.after(attempt.snapshot)
+        self._parts.ambient_inputs.drawn(attempt.used, attempt.step.name)
         there = [name for name in (*changed.written, *changed.patched) if name in self._parts.namespace]
         left = tuple(Write(item.name, item.digest, item.type, 0) for item in self._parts.kept_inputs(there))
         error = outcome.error
@@ -197,8 +175,14 @@ class Runner:
     def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
         parts, step = self._parts, attempt.step
         changed = parts.watch.after(attempt.snapshot)
+        files = entry.files + parts.files.after(attempt.files, seen, step.makes)
+        relative = any(touch.folder for touch in seen.files) or bool(files)
+        touched = {*step.inputs, *changed.written}
+        ran = StepRan(step.name, step.source, touched, step.tree, relative, seen.children)
+        use = parts.ambient_inputs.of(attempt.used, ran)
         own = {
-            "saw": sorted(seen_words(seen)),
+            environment.INPUTS: use.inputs,
+            "saw": sorted(seen_words(seen) | use.saw),
             "in_place": sorted(changed.in_place),
             "threads_left": seen.threads_left,
         }
@@ -211,7 +195,7 @@ class Runner:
         entry = replace(
             entry,
             inputs=self._inputs(entry, changed),
-            files=entry.files + parts.files.after(attempt.files, seen, step.makes),
+            files=files,
             ambient=ambient,
             deleted=changed.deleted,
         )
@@ -306,6 +290,7 @@ class Runner:
             source=step.source,
             inputs=tuple(step.inputs.values()),
             files=step.files,
+            ambient=environment.accepted(entry.ambient, step.surroundings),
             started_at=ours.started_at,
             ended_at=ours.started_at,
             why=ours.why,
@@ -393,7 +378,9 @@ class Runner:
         lost_names = (item.name for item in prepared.entry.not_stored if item.name not in changed)
         for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
             remove_at(parts.namespace, name)
+        before = parts.ambient_inputs.before_replay(prepared.entry.step)
         lost = [*self._put_attributes(prepared.values.names, keep), *parts.ambient.apply(prepared.entry.ambient)]
+        parts.ambient_inputs.drawn(before, prepared.entry.step)
         parts.tap.replay(prepared.messages)
         if prepared.values.has_result:
             show(prepared.values.result)

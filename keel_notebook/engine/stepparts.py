@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keel_notebook.core import decide as d
+from keel_notebook.core import environment
 from keel_notebook.core.model import Digest, FileSeen
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
@@ -29,6 +30,10 @@ class Senses:
     file_seen: Callable[[str, str], FileSeen]
     tied: Callable[[str], Collection[str]]
     """Other names that hold the value of a name, or a part of it: putting the name alone back would part them."""
+    surroundings: Callable[[Mapping[str, Iterable[str]], str], environment.Surroundings]
+    """Groups of the state that has no name, as they are now, for a step; with names in them."""
+    went_on: Callable[[FlowRecords], frozenset[int]]
+    """Runs that this one goes on with."""
     copyable: Callable[[str], bool]
     """Whether the value of a name is data of a size that may be kept before a step changes it."""
     read_below: Callable[[str, bool], frozenset[str]]
@@ -98,3 +103,10 @@ def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_
     start = f"run again from {made_by}" if other else "run again the cell that makes it"
     detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {step} --as-is`"
     return DivergenceError(step=step, detail=detail)
+
+
+def said_briefly(differences: Sequence[d.Difference]) -> str:
+    """The first two differences in words, and how many more there are."""
+    said = "; ".join(str(difference) for difference in differences[:2])
+    more = len(differences) - 2
+    return f"{said}; and {more} more" if more > 0 else said

@@ -6,12 +6,12 @@ point where the body would start: it is left alone, swapped for a replay that wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
 from keel_notebook.core import decide as d
-from keel_notebook.core import lifecycle
+from keel_notebook.core import environment, lifecycle
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.ids import text_digest
@@ -26,7 +26,7 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
-from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap, not_rewound
+from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap, not_rewound, said_briefly
 from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
@@ -72,15 +72,18 @@ class Stepper:
             always=options.always,
             root=root,
             parameters=self._ledger.parameters,
+            tree=parsed.parsed.tree,
+            as_is=name in self._ledger.as_is,
         )
-        facts = self._facts(cell, inputs, candidates, records)
+        newest = lifecycle.newest_ok(records, name)
+        wanted_around = environment.wanted([*candidates, *([newest] if newest is not None else [])])
+        step = replace(step, surroundings=self._senses.surroundings(wanted_around, name))
+        facts = self._facts(cell, step, candidates, records)
         recorded = lifecycle.recorded(seen, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
         return Look(step, cell, facts, recorded, records)
 
-    def _facts(
-        self, cell: StepCell, inputs: Mapping[str, Input], candidates: Sequence[Entry], records: FlowRecords
-    ) -> d.Facts:
-        options, parsed = cell.options, cell.parsed
+    def _facts(self, cell: StepCell, step: StepNow, candidates: Sequence[Entry], records: FlowRecords) -> d.Facts:
+        options, parsed, inputs = cell.options, cell.parsed, step.inputs
         extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
         state = self._ledger.leftovers.state
         return d.Facts(
@@ -90,6 +93,8 @@ class Stepper:
             extra=self.inputs(extra, parsed) if extra else {},
             files=self._senses.files_now([seen for e in candidates for seen in e.files]),
             left=left_below(candidates, records.entries, cell.name, run=self._runner.run),
+            surroundings=step.surroundings,
+            went_on=self._senses.went_on(records),
             needed=self._needed(cell.name, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,
@@ -388,10 +393,3 @@ def now(step: StepNow, decision: str) -> StepDone:
         current_inputs=tuple(step.inputs.values()),
         source=step.source,
     )
-
-
-def said_briefly(differences: Sequence[d.Difference]) -> str:
-    """The first two differences in words, and how many more there are."""
-    said = "; ".join(str(difference) for difference in differences[:2])
-    more = len(differences) - 2
-    return f"{said}; and {more} more" if more > 0 else said

@@ -241,7 +241,7 @@ def test_torch_goes_on_from_the_recorded_state_through_torchs_own_functions():
         assert watch.after(before) == {}
         torch.state = Tensor([4, 5, 6])
         change = watch.after(before)
-        assert change == {"torch_random": [b"\x04\x05\x06"]}
+        assert change == {"torch_random": [b"\x04\x05\x06"], "seeded": {"torch.random": False}}
         torch.state = Tensor([0])
         assert watch.apply(change) == []
         assert torch.state == [4, 5, 6]

@@ -1,0 +1,60 @@
+"""The port for state that has no name, as an input of a step (DESIGN 6; ``ports`` has the rest)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StepRan:
+    """A step that has just run, as far as the state that has no name is concerned."""
+
+    step: str
+    source: str
+    names: Iterable[str]
+    """Names that it read or bound."""
+    tree: Any
+    """Its code, as a syntax tree."""
+    relative: bool
+    """Whether it used paths that are relative to the working directory, or may have."""
+    children: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AmbientUse:
+    """What a step used of the state that has no name."""
+
+    inputs: Mapping[str, Mapping[str, str]]
+    """By group, as ``core.environment`` compares it."""
+    saw: frozenset[str]
+    """Words for what it saw of the world that no record can vouch for: ``clock``."""
+
+
+class AmbientInputs(Protocol):
+    """State that has no name, as an input."""
+
+    def rewind(self, step: str) -> None:
+        """Take back what earlier attempts of a step drew from seeded generators: it is about to run anew."""
+
+    def open(self, state: Any) -> Any:
+        """A body is about to run; ``state`` is what ``Ambient.before`` gave."""
+
+    def close(self, running: Any, source: str) -> None:
+        """The body has ended; ``source`` is the text of its cell."""
+
+    def cell_ran(self, source: str) -> None:
+        """A cell that is no step ran: its text may say that it seeded something."""
+
+    def of(self, running: Any, ran: StepRan) -> AmbientUse:
+        """What a step used that ended well, as it was before."""
+
+    def drawn(self, running: Any, step: str) -> Any:
+        """The step did not end well, or was put back: what it drew is its own doing."""
+
+    def before_replay(self, step: str) -> Any:
+        """Called before a record of the step is put back; for ``drawn`` after it."""
+
+    def now(self, wanted: Mapping[str, Iterable[str]], step: str) -> Mapping[str, Mapping[str, str]]:
+        """Groups as they are now, for a step that wants to run."""

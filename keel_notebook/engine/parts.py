@@ -1,0 +1,47 @@
+"""The ports that a runner works with, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keel_notebook.core.ambient_ports import AmbientInputs
+from keel_notebook.core.model import (
+    Input,
+)
+from keel_notebook.core.ports import (
+    Ambient,
+    Clock,
+    Codec,
+    FileSense,
+    Journal,
+    Message,
+    Tap,
+    Watch,
+    World,
+)
+from keel_notebook.engine.references import References
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The ports that a runner works with."""
+
+    journal: Journal
+    codec: Codec
+    tap: Tap
+    watch: Watch
+    ambient: Ambient
+    ambient_inputs: AmbientInputs
+    world: World
+    clock: Clock
+    namespace: dict[str, Any]
+    pack_messages: Callable[[Sequence[Message]], bytes]
+    unpack_messages: Callable[[bytes], tuple[Message, ...]]
+    files: FileSense
+    lane: Callable[[], str]
+    """The lane that is written; empty for the first one."""
+    references: References
+    kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
+    """Inputs for names that a conditional store may or may not have bound again."""
