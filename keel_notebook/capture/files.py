@@ -36,7 +36,8 @@ class Files:
     """
 
     def __init__(self, *, root: Path, salt: bytes, now_ns: Callable[[], int]) -> None:
-        self.root = os.fspath(root)
+        self.root = os.path.normpath(root)
+        self._below = os.path.join(self.root, "")
         self._key = salt
         self._now_ns = now_ns
         self._remembered: dict[tuple[str, Stamp], tuple[Digest, bool]] = {}
@@ -44,8 +45,9 @@ class Files:
     def shown(self, path: str) -> str:
         """A path as it is kept: relative to the root where it is below it, so that a moved folder still fits."""
         full = os.path.normpath(os.path.join(self.root, path))
-        inside = os.path.relpath(full, self.root)
-        return full if inside == ".." or inside.startswith("../") else inside
+        if full.startswith(self._below):
+            return full[len(self._below) :]
+        return "." if full == self.root else full
 
     def full(self, path: str) -> str:
         """The absolute path behind a kept one."""

@@ -142,11 +142,11 @@ class FileWatch:
             base, text = todo.popleft()
             looks += 1
             full = os.path.normpath(os.path.join(base, os.path.expanduser(text) if text[0] == "~" else text))
-            kept = self._files.shown(full)
-            if kept in found or self._never(full):
-                continue
             named = _look(text, asked[text], full)
             if named is None or (named.is_absent and (base != cwd or not _may_come(text, named.asks))):
+                continue
+            kept = self._files.shown(full)
+            if kept in found or self._never(full):
                 continue
             found[kept] = named
             if named.folder and full not in bases and len(bases) < _MOST_BASES:
