@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from bench import payloads
 from bench.calls import durable_calls
 from bench.kernels import TimedKernel
 from bench.report import Figure
@@ -166,6 +167,9 @@ WORKLOADS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "load": load_ext,
     "trivial": trivial_steps,
     "large": large_values,
+    "digests": payloads.digests,
+    "records": payloads.records,
+    "inputs": payloads.inputs,
     "attach": attach,
     "runall": run_all,
     "calls": durable_calls,
