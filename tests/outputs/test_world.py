@@ -254,21 +254,22 @@ def test_a_fault_of_the_watch_never_reaches_the_cell_and_counts_as_done(folder, 
     assert found.children
 
 
+@pytest.mark.alone
 def test_the_hook_costs_next_to_nothing_while_nobody_watches():
-    """Ratio to the event itself, in a fresh process without and with the hook; the budget is 0.2 us an event."""
+    """Against a call of an empty function, in a fresh process; an event with any hook at all costs as much as two."""
     measure = (
         "import sys, timeit\n"
         "event = lambda: sys.audit('keel.nothing')\n"
-        "best = lambda: min(timeit.repeat(event, number=20000, repeat=9))\n"
-        "plain = best()\n"
+        "best = lambda what: min(timeit.repeat(what, number=20000, repeat=9))\n"
+        "empty, plain = best(lambda: int()), best(event)\n"
         "from keel_notebook.capture.world import World\n"
         "world = World(); world.open(); world.close()\n"
-        "print((best() - plain) / 20000 * 1e6)\n"
+        "print((best(event) - plain) / empty)\n"
     )
     costs = [
         float(subprocess.run([sys.executable, "-c", measure], capture_output=True, check=True).stdout) for _ in range(2)
     ]
-    assert min(costs) < 0.6  # three times the budget: the machine is shared
+    assert min(costs) < 10
 
 
 def test_many_threads_touch_files_at_once(folder):
