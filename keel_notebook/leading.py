@@ -86,7 +86,7 @@ class Leader:
         self.keeper.end()
         if self._calls is not None and self._calls.parts.guard is not None:
             self._calls.parts.guard.close()
-        self.attached.journal.close(clean=True)
+        self.attached.close()
 
     def begins(self) -> None:
         """A cell begins."""

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ class Attached:
     """What carries out the durable calls of this kernel, on the flow that they belong to."""
     guarded_on: Callable[[Calls], Guarded]
     """What decides about steps that must not happen twice, with the lease of these calls."""
+    close: Callable[[], None]
+    """Ends the run in the journal and lets go of what watches files. Safe to call twice."""
     in_file: Callable[[str], int]
     """How many cells of the notebook's file carry a step's name."""
     source_of: Callable[[str], str | None]
@@ -291,6 +294,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         return Guarded(parts)
 
     kernel.ledger.journal_id = journal_id(journal.salt)
+
     attached = Attached(
         folder=folder,
         flow=flow,
@@ -306,10 +310,16 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         holds=holds,
         plain=plain,
         looks=looks,
+        close=partial(_close, file_watch, journal),
         trust=settings.trust,
         say=kernel.say,
     )
     return attached.trusted()
+
+
+def _close(files: FileWatch, journal: Journal) -> None:
+    files.close()
+    journal.close(clean=True)
 
 
 def origin_senses(

@@ -363,3 +363,17 @@ def test_a_value_that_names_a_file_which_is_not_read_is_no_input(zygote, tmp_pat
     assert nb.run() == ["save"]
     write(tmp_path / "x.parquet", 20)
     assert nb.run() == ["fit", "save"]
+
+
+def test_another_journal_leaves_no_watch_behind(book):
+    count = (
+        "import os\nlinks = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') "
+        "if os.path.islink(f'/proc/self/fd/{n}')]\nprint(sum('inotify' in link for link in links))"
+    )
+    once, thrice = (
+        book(step("one", "v = 1"), count),
+        book(step("one", "v = 1"), "%keel journal a", "%keel journal b", "%keel journal c", count),
+    )
+    once.run()
+    thrice.run()
+    assert thrice.out[-1] == once.out[-1]
