@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,18 +16,16 @@ from keel_notebook.capture.files import Files
 from keel_notebook.capture.filewatch import FileWatch
 from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.names import NameWatch
+from keel_notebook.capture.notebookfile import NotebookFile
 from keel_notebook.capture.opens import Opens
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.world import World
-from keel_notebook.core.cellcode import parse_cell
 from keel_notebook.core.decide import ABSENT, Mode, same
 from keel_notebook.core.dotted import value_at
 from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Digest, FileSeen, FlowId, Input
-from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
-from keel_notebook.core.readers import read_below
-from keel_notebook.core.reads import CellNames, analyse
+from keel_notebook.core.reads import CellNames
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.units import count
 from keel_notebook.engine.calls import Calls
@@ -366,41 +363,3 @@ def kind_of(value: Any) -> str:
     return (
         kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
     )
-
-
-class NotebookFile:
-    """The notebook's file as it was last saved, where somebody tells which one it is."""
-
-    def __init__(self, path: Path | None, transform: Callable[[str], str]) -> None:
-        self._path = path
-        self._transform = transform
-
-    def _cells(self) -> tuple[PlannedCell, ...]:
-        try:
-            return notebook_cells(json.loads(self._path.read_text("utf-8"))) if self._path is not None else ()
-        except (OSError, ValueError, AttributeError, TypeError):
-            return ()  # not there, or no notebook: then only what was recorded counts
-
-    def read_below(self, step: str, plain: bool = False) -> frozenset[str]:
-        """Names that the cells below a step read, or the plain ones among them."""
-        cells = [
-            (cell.step or (step if cell.cell_id == step else ""), names_of(cell.source, self._transform))
-            for cell in self._cells()
-        ]
-        return read_below(cells, step, plain=plain)
-
-    def named(self, step: str) -> int:
-        """How many cells carry the name of a step."""
-        return sum(cell.step == step for cell in self._cells())
-
-    def source_of(self, step: str) -> str | None:
-        """The cell of a step, without what looks like a credential (C103)."""
-        return next((redacted(cell.source) for cell in self._cells() if cell.step == step), None)
-
-
-def names_of(source: str, transform: Callable[[str], str]) -> CellNames:
-    """The names of a cell's text; none where it does not parse."""
-    try:
-        return analyse(parse_cell(transform(source), transform=transform))
-    except SyntaxError:
-        return CellNames()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -77,8 +78,20 @@ class Encoder:
         try:
             deep: Encoded = with_deep_stack(lambda: self._pickle(values, known, writing))
         except RecursionError:
-            raise Guilty(len(values) - 1, values[-1][1], hint="it is nested too deeply") from None
+            at = self._too_deep(values, known, writing)
+            raise Guilty(at, values[at][1], hint="it is nested too deeply") from None
         return deep
+
+    def _too_deep(self, values: Values, known: Referable, writing: Mapping[str, Any]) -> int:
+        """Which of the values is nested too deeply; the last one where only all together are."""
+        for at, pair in enumerate(values):
+            try:
+                with_deep_stack(partial(self._pickle, [pair], known, writing))
+            except RecursionError:
+                return at
+            except Guilty:
+                continue
+        return len(values) - 1
 
     def _plain(self, values: Values, known: Referable) -> Encoded:
         if any(id(value) not in known and surely_not_plain(value) for _, value in values):

@@ -299,3 +299,13 @@ def _definition():
     from keel_notebook.core.ports import Definition
 
     return Definition(code="0" * 32, reads=frozenset(), source="")
+
+
+def test_of_several_values_the_one_that_is_nested_too_deeply_is_named(kernel):
+    bottomless = None
+    for at in range(400_000):
+        bottomless = [at, bottomless]
+    packed = kernel.pack({"count": 5, "bottomless": bottomless, "note": {"x": "y"}})
+    assert [item.name for item in packed.not_stored] == ["bottomless"]
+    assert "too deeply" in packed.not_stored[0].reason
+    assert kernel.codec.unpack(packed.payload, resolve=None).names == {"count": 5, "note": {"x": "y"}}

@@ -1,0 +1,56 @@
+"""The notebook's file as it was last saved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.readers import read_below
+from keel_notebook.core.reads import CellNames, analyse
+from keel_notebook.core.redact import redacted
+
+if TYPE_CHECKING:
+    from keel_notebook.core.plans import PlannedCell
+
+
+class NotebookFile:
+    """The notebook's file as it was last saved, where somebody tells which one it is."""
+
+    def __init__(self, path: Path | None, transform: Callable[[str], str]) -> None:
+        self._path = path
+        self._transform = transform
+
+    def _cells(self) -> tuple[PlannedCell, ...]:
+        from keel_notebook.core.plans import notebook_cells  # noqa: PLC0415 many a kernel never asks
+
+        try:
+            return notebook_cells(json.loads(self._path.read_text("utf-8"))) if self._path is not None else ()
+        except (OSError, ValueError, AttributeError, TypeError):
+            return ()  # not there, or no notebook: then only what was recorded counts
+
+    def read_below(self, step: str, plain: bool = False) -> frozenset[str]:
+        """Names that the cells below a step read, or the plain ones among them."""
+        cells = [
+            (cell.step or (step if cell.cell_id == step else ""), names_of(cell.source, self._transform))
+            for cell in self._cells()
+        ]
+        return read_below(cells, step, plain=plain)
+
+    def named(self, step: str) -> int:
+        """How many cells carry the name of a step."""
+        return sum(cell.step == step for cell in self._cells())
+
+    def source_of(self, step: str) -> str | None:
+        """The cell of a step, without what looks like a credential (C103)."""
+        return next((redacted(cell.source) for cell in self._cells() if cell.step == step), None)
+
+
+def names_of(source: str, transform: Callable[[str], str]) -> CellNames:
+    """The names of a cell's text; none where it does not parse."""
+    try:
+        return analyse(parse_cell(transform(source), transform=transform))
+    except SyntaxError:
+        return CellNames()
