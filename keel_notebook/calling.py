@@ -9,14 +9,15 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from keel_notebook.core.decide import Mode
 from keel_notebook.core.effects import step_identity
 from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Digest, FlowId, Input
-from keel_notebook.core.order import begun_afresh
-from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords, RunEnd
+from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords
+from keel_notebook.core.resuming import resumed_runs
 from keel_notebook.engine.callparts import CallParts
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guard import Guard
@@ -28,9 +29,6 @@ from keel_notebook.journal import liveness
 from keel_notebook.payload import registry
 
 registry.register(Promise, Promise.kept, Promise.restored)  # p = keel.promise(…) in a step is a value like any other
-
-RESUMED_S = 12 * 3600.0
-"""A run that died longer ago than this is not gone on with (DESIGN 5, Volatile)."""
 
 
 def calls_of(  # noqa: PLR0913 - the parts, by name
@@ -86,22 +84,14 @@ def plain_scope(  # noqa: PLR0913 - what is known of the cell, by name
     name: str, *, code: Digest | None, inputs: Mapping[str, Input], records: FlowRecords, run: int, now: float
 ) -> StepScope:
     """The implicit step of a plain cell that makes durable calls."""
-    return StepScope(name, step_identity("", code, inputs), implicit=True, resumed=resumed_runs(records, run, now))
+    return StepScope(name, step_identity("", code, inputs), implicit=True, resumed=resumed(records, run, now))
 
 
-def resumed_runs(records: FlowRecords, run: int, now: float) -> frozenset[int]:
-    """The runs that this one goes on with: those that died since the last one that ended in order (DESIGN 5)."""
-    afresh = begun_afresh(records.entries)
-    if run in afresh:
-        return frozenset()
-    found: set[int] = set()
-    for number in sorted((n for n in records.runs if n < run), reverse=True):
-        seen = records.runs[number]
-        if seen.end == RunEnd.OPEN:
-            continue
-        if seen.end == RunEnd.CLEAN or now - seen.start.started > RESUMED_S:
-            break
-        found.add(number)
-        if number in afresh:
-            break
-    return frozenset(found)
+def resumed(records: FlowRecords, run: int, now: float) -> frozenset[int]:
+    """The runs that this one goes on with, asked for or not."""
+    return resumed_runs(records, run, now, day=day_of, asked=os.environ.get("KEEL_RESUME") == "1")
+
+
+def day_of(at: float) -> str:
+    """The calendar day of a wall time, where this kernel runs."""
+    return datetime.fromtimestamp(at, UTC).astimezone().date().isoformat()

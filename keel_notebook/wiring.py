@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from keel_notebook.calling import calls_of, resumed_runs
+from keel_notebook.calling import calls_of, resumed
 from keel_notebook.capture.ambient_inputs import state_without_a_name
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
@@ -245,7 +245,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         preview=described,
         kind_of=kind_of,
         surroundings=ambient_inputs.now,
-        went_on=lambda records: resumed_runs(records, journal.run, clock.now()),
+        went_on=lambda records: resumed(records, journal.run, clock.now()),
         read_below=cells.read_below,
         tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),

@@ -94,7 +94,7 @@ class Stepper:
             files=self._senses.files_now([seen for e in candidates for seen in e.files]),
             left=left_below(candidates, records.entries, cell.name, run=self._runner.run),
             surroundings=step.surroundings,
-            went_on=self._senses.went_on(records),
+            went_on=self._senses.went_on(records) if environment.DAY in step.surroundings else frozenset(),
             needed=self._needed(cell.name, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,

@@ -1,0 +1,43 @@
+"""Which runs a run goes on with (DESIGN 5, Volatile): a pure rule over what the journal knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from keel_notebook.core.order import begun_afresh
+from keel_notebook.core.ports import FlowRecords, RunEnd
+
+RESUMED_S = 12 * 3600.0
+"""A run that died longer ago than this is gone on with only where that is asked for."""
+
+
+def resumed_runs(
+    records: FlowRecords, run: int, now: float, *, day: Callable[[float], str], asked: bool = False
+) -> frozenset[int]:
+    """The runs that this one goes on with: those that died since the last one that ended in order.
+
+    Args:
+        records: the flow's entries and runs.
+        run: this run.
+        now: wall time in seconds.
+        day: the calendar day of a wall time. A run that died on another day is not gone on with by itself.
+        asked: whether a person or ``keel run`` said so (``KEEL_RESUME=1``): then however long ago they died.
+    """
+    afresh = begun_afresh(records.entries)
+    if run in afresh:
+        return frozenset()
+    seen_last = {number: seen.start.started for number, seen in records.runs.items()}
+    for entry in records.entries:
+        at = entry.started_at if entry.ended_at is None else entry.ended_at
+        seen_last[entry.run] = max(seen_last.get(entry.run, at), at)
+    found: set[int] = set()
+    for number in sorted((n for n in records.runs if n < run), reverse=True):
+        end, at = records.runs[number].end, seen_last[number]
+        if end == RunEnd.OPEN:
+            continue
+        if end == RunEnd.CLEAN or (not asked and (now - at > RESUMED_S or day(at) != day(now))):
+            break
+        found.add(number)
+        if number in afresh:
+            break
+    return frozenset(found)
