@@ -75,7 +75,8 @@ def _options(  # noqa: PLR0913 - the options of keel.call
         raise SettingsError(where="keel.call", detail='on_error is "raise" or "keep"')
     if retries < 0:
         raise SettingsError(where="keel.call", detail="retries is 0 or more")
-    return CallOptions(word, doubt, retries, seconds, on_error, trust_key)
+    made = CallOptions(word, doubt, retries, seconds, on_error, trust_key)
+    return PLAIN_OPTIONS if made == PLAIN_OPTIONS else made
 
 
 def _trusted(key: Any, *, trust_key: bool) -> bool:
@@ -120,7 +121,7 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
     calls = _calls(needed=options.effect is not Effect.IDEMPOTENT)
     if calls is None:
         return fn(*args, **kwargs)
-    return invoke.run(calls, calls.claim(fn, args, kwargs, options, key))
+    return invoke.run(calls, fn, args, kwargs, options, key)
 
 
 def defer(  # noqa: PLR0913 - the options of keel.call
@@ -170,7 +171,7 @@ def durable(fn: Callable[P, R]) -> Callable[P, R]:
         calls = _calls()
         if calls is None:
             return fn(*args, **kwargs)
-        result: R = invoke.run(calls, calls.claim(fn, args, kwargs, PLAIN_OPTIONS))
+        result: R = invoke.run(calls, fn, args, kwargs, PLAIN_OPTIONS)
         return result
 
     journaled.__keel_function__ = fn  # type: ignore[attr-defined]

@@ -282,31 +282,49 @@ def _wired(kind: str, value: str) -> str:
     return value if kind in _AS_IT_IS else _WIRED.get(kind, "_wire({0})").format(value)
 
 
-def _written_out() -> tuple[Any, Any]:
-    """``Entry.__init__`` and ``to_map`` written out field by field: every durable call pays for both (DESIGN 10).
+def _init_of(noun: Any) -> tuple[str, dict[str, Any]]:
+    """``__init__`` of a frozen dataclass written out, and the names that it uses.
 
     A frozen dataclass sets its fields one by one by name, which takes twice as long as the setters of its slots.
     """
-    known: dict[str, Any] = {"SCHEMA": SCHEMA, "_wire": _wire}
-    known |= {"_wire_inputs": _wire_inputs, "_wire_payload": _wire_payload}
-    head, init, out, rest = ["self"], [], ['"schema": SCHEMA'], []
-    for f in fields(Entry):
-        known["set_" + f.name] = getattr(Entry, f.name).__set__
-        init.append(f" set_{f.name}(self, {f.name})")
+    known: dict[str, Any] = {}
+    head, body = ["self"], []
+    for f in fields(noun):
+        known["set_" + f.name] = getattr(noun, f.name).__set__
+        value = f.name
         if f.default is MISSING and f.default_factory is MISSING:
             head.append(f.name)
+        else:
+            known["no_" + f.name] = default = {} if f.default is MISSING else f.default
+            head.append(f"{f.name}=no_{f.name}")
+            if default == {}:
+                value = f"{{}} if {f.name} is no_{f.name} else {f.name}"
+        body.append(f" set_{f.name}(self, {value})")
+    return "\n".join([f"def init({', '.join(head)}):", *body]), known
+
+
+def _to_map_of_entries(known: dict[str, Any]) -> str:
+    """``Entry.to_map`` written out field by field; ``known`` holds its defaults already."""
+    known |= {"SCHEMA": SCHEMA, "_wire": _wire, "_wire_inputs": _wire_inputs, "_wire_payload": _wire_payload}
+    out, rest = ['"schema": SCHEMA'], []
+    for f in fields(Entry):
+        if "no_" + f.name not in known:
             out.append(f'"{f.name}": ' + _wired(str(f.type), f"self.{f.name}"))
             continue
-        known["no_" + f.name] = default = {} if f.default is MISSING else f.default
-        head.append(f"{f.name}=no_{f.name}")
-        if default == {}:
-            init[-1] = f" set_{f.name}(self, {{}} if {f.name} is no_{f.name} else {f.name})"
         value = _wired(str(f.type), "v")
         rest += [f" v = self.{f.name}", f" if v is not no_{f.name} and v != no_{f.name}: out['{f.name}'] = {value}"]
-    init.insert(0, f"def init({', '.join(head)}):")
-    rest = ["def to_map(self):", f" out = {{{', '.join(out)}}}", *rest, " return out"]
-    exec("\n".join(init + rest), known)  # noqa: S102 - the text above, from the fields above
-    return known["init"], known["to_map"]
+    return "\n".join(["def to_map(self):", f" out = {{{', '.join(out)}}}", *rest, " return out"])
 
 
-Entry.__init__, _to_map = _written_out()  # type: ignore[method-assign]
+def _write_out() -> Any:
+    """Write out what every durable call pays for (DESIGN 10): its nouns' ``__init__``, and the entry's ``to_map``."""
+    for noun in (Input, Blob, Payload, Entry):
+        text, known = _init_of(noun)
+        if noun is Entry:
+            text += "\n" + _to_map_of_entries(known)
+        exec(text, known)  # noqa: S102 - the text above, from the fields above
+        noun.__init__ = known["init"]  # type: ignore[method-assign]
+    return known["to_map"]
+
+
+_to_map = _write_out()

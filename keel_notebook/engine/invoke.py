@@ -11,14 +11,14 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import FunctionType
 from typing import Any
 
 from keel_notebook.core.attempts import GiveUp
 from keel_notebook.core.model import Effect
 from keel_notebook.engine import scope
-from keel_notebook.engine.callparts import Claim, Given, Going
+from keel_notebook.engine.callparts import CallOptions, Claim, Given, Going
 from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
@@ -26,15 +26,22 @@ from keel_notebook.engine.plain import ATOMS
 from keel_notebook.errors import CallTimeoutError
 
 
-def run(calls: Calls, claim: Claim) -> Any:
+def run(  # noqa: PLR0913, PLR0917 - what is called, with what, and how
+    calls: Calls,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: CallOptions,
+    key: Any = None,
+) -> Any:
     """Carry one call out and give its value; an awaitable where the function is, or gives, one."""
     __tracebackhide__ = True
-    if asynchronous(claim.function):
-        return run_async(calls, claim)
-    go = calls.begin(claim)
+    if asynchronous(function):
+        return run_async(calls, calls.claim(function, args, kwargs, options, key))
+    go = calls.enter(function, args, kwargs, options, key)
     if isinstance(go, Given):
         return _ready(go.value) if go.awaited else go.value
-    options = claim.options
+    claim = go.claim
     try:
         if options.retries or options.timeout_s is not None:
             value = _attempts(calls, go)

@@ -12,15 +12,20 @@ import errno
 import fcntl
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from keel_notebook.core.model import FlowId
 from keel_notebook.core.ports import Clock
 from keel_notebook.errors import LeaseError
 
 TTL_S = 30.0
+_ROOM = 512
+"""Bytes of the lease file: one sector, so that it is written as a whole."""
+_LOOKS = 20
 _NO_LOCKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS})
 
 
@@ -67,11 +72,21 @@ class Lease:
 
     def seen(self) -> LeaseSeen:
         """What the lease file says. Raises ValueError where it cannot be read: that is not "free"."""
-        try:
-            text = self._file_path.read_text("utf-8")
-        except FileNotFoundError:
-            return _NEVER
-        found: Mapping[str, object] = json.loads(text)
+        for left in reversed(range(_LOOKS)):
+            try:
+                text = self._file_path.read_text("utf-8")
+                found: dict[str, Any] = json.loads(text) if text else {}
+                check = found.pop("check", None)
+                if check is not None and check != _check(found):
+                    raise ValueError("the lease file does not hold what was written to it")
+                break
+            except FileNotFoundError:
+                return _NEVER
+            except ValueError:  # read while somebody wrote it
+                if not left:
+                    raise
+        if not found:
+            return _NEVER  # made, and its kernel died before the first word
         holder = found["holder"]
         return LeaseSeen(
             fence=int(str(found["fence"])),
@@ -188,10 +203,19 @@ class Lease:
         return LeaseError(flow=self._flow, holder=who, since=f"{seen.since:.0f}")
 
     def _write(self, lease: LeaseSeen) -> None:
-        temporary = self._file_path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(asdict(lease)), "utf-8")
-        temporary.chmod(0o600)
-        temporary.replace(self._file_path)
+        # In place: a rename over a file waits for the disk, at every guarded step. Who reads in the middle sees that
+        # the check does not fit, and looks again.
+        content = asdict(lease)
+        text = json.dumps(content | {"check": _check(content)}).encode()
+        fd = os.open(self._file_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, text.ljust(max(_ROOM, os.fstat(fd).st_size)), 0)
+        finally:
+            os.close(fd)
+
+
+def _check(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _stopped(pid: int) -> bool:

@@ -72,10 +72,14 @@ def opened(raw: bytes) -> Any:
 
     Raises EnvelopeError: E003 for a tag of another version, E004 for bytes that do not decode. No guess (Z13).
     """
+    known = raw.startswith(_HEAD)  # nearly always: then the value alone is left to read
     try:
-        value = msgpack.unpackb(raw, unicode_errors="surrogatepass", strict_map_key=False)
+        rest = memoryview(raw)[len(_HEAD) :] if known else raw
+        value = msgpack.unpackb(rest, unicode_errors="surrogatepass", strict_map_key=False)
     except Exception as error:  # msgpack has many ways to say it; the fact is the same
         raise EnvelopeError(what="a payload", detail=type(error).__name__) from error
+    if known:
+        return value
     if type(value) is dict and value.keys() == {"schema", "payload"}:
         if value["schema"] != SCHEMA:
             raise EnvelopeError(what="a payload", detail="its schema is of another version of keel")

@@ -53,9 +53,17 @@ class StepScope:
 
     def place(self, call: str, key: str) -> Place:
         """The next place of this call and key. Claimed at the very entry, before any await or I/O (K4, Z1)."""
-        count = self._counts.get((call, key), 0) + 1
-        self._counts[call, key] = count
-        return Place(call, key, count)
+        place = self.next_place(call, key)
+        self.take(place)
+        return place
+
+    def next_place(self, call: str, key: str) -> Place:
+        """The place that ``place`` would give. Moves nothing."""
+        return Place(call, key, self._counts.get((call, key), 0) + 1)
+
+    def take(self, place: Place) -> None:
+        """This place is taken, and the one that follows is the next."""
+        self._counts[place[:2]] = place.occurrence
 
 
 _scope: ContextVar[StepScope | None] = ContextVar("keel_step", default=None)

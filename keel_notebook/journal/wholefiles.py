@@ -27,7 +27,8 @@ def read_whole(path: str) -> bytes:
 
 def write_all(fd: int, content: bytes | memoryview) -> None:
     """Write every byte. Raises OSError."""
-    rest = memoryview(content)
+    done = os.write(fd, content)
+    rest = memoryview(content)[done:]
     while rest:
         rest = rest[os.write(fd, rest) :]
 

@@ -51,8 +51,10 @@ class Writer:
 
     def open(self) -> None:
         """Make the folder and claim a run; on failure set ``problem``. Tried at most every two seconds."""
+        if self.segment is not None:
+            return
         now = self._clock.monotonic()
-        if self.segment is not None or now - self._tried_at < _AGAIN_S:
+        if now - self._tried_at < _AGAIN_S:
             return
         self._tried_at = now
         try:

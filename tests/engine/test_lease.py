@@ -1,6 +1,5 @@
 """The lease of a flow with real processes (DESIGN 5, Lease; Z18, O12, O13, O15)."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,7 +7,7 @@ import sys
 
 import pytest
 
-from keel_notebook.engine.lease import TTL_S, Holder, Lease
+from keel_notebook.engine.lease import TTL_S, Holder, Lease, LeaseSeen
 from keel_notebook.errors import LeaseError
 
 HOLD = """
@@ -101,8 +100,8 @@ def test_o13_a_renewal_moves_the_expiry_on_and_never_back_and_never_the_fence(tm
 def test_k34_a_holder_whose_fence_was_passed_cannot_renew(tmp_path, clock):
     held = lease(tmp_path, clock)
     held.acquire()
-    taken = json.loads((tmp_path / "f.json").read_text()) | {"fence": 2, "holder": {"host": "x", "pid": 9, "boot": "b"}}
-    (tmp_path / "f.json").write_text(json.dumps(taken))
+    winner = Lease(tmp_path, "f", holder=Holder("x", 9, "b"), clock=clock, locks=False)
+    winner._write(LeaseSeen(2, Holder("x", 9, "b"), clock.at, clock.at + TTL_S))
     with pytest.raises(LeaseError, match="pid 9 on x"):
         held.renew()
     held.release()
@@ -122,6 +121,33 @@ def test_a_lease_file_that_cannot_be_read_is_not_taken_for_free(tmp_path, clock)
     (tmp_path / "f.json").write_text("{")
     with pytest.raises(ValueError, match="Expecting"):
         lease(tmp_path, clock).acquire()
+
+
+def test_a_lease_that_is_read_while_it_is_written_is_never_a_mixture_of_two(tmp_path, clock):
+    held = lease(tmp_path, clock)
+    held.acquire()
+    path = tmp_path / "f.json"
+    before = path.read_bytes()
+    held._write(LeaseSeen(22, Holder("other", 12345, "c"), 7.0, 99_999.5))
+    after = path.read_bytes()
+    assert len(before) == len(after), "in place"
+    for cut in range(len(after) + 1):
+        path.write_bytes(after[:cut] + before[cut:])
+        try:
+            seen = held.seen()
+        except ValueError:
+            continue
+        assert (seen.fence, seen.holder.pid) in {(1, 1), (22, 12345)}
+
+
+def test_a_lease_whose_first_holder_died_before_the_first_word_is_free(tmp_path, clock):
+    (tmp_path / "f.json").touch()
+    assert lease(tmp_path, clock).acquire() == 1
+
+
+def test_a_lease_of_an_older_version_is_read_as_it_is(tmp_path, clock):
+    (tmp_path / "f.json").write_text('{"fence": 7, "holder": null, "since": 0.0, "expires_at": 0.0}')
+    assert lease(tmp_path, clock).acquire() == 8
 
 
 def test_a_forked_child_does_not_keep_the_lock_alive(tmp_path, clock):
