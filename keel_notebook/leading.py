@@ -14,6 +14,7 @@ from contextvars import Token
 from dataclasses import replace
 from typing import Any
 
+from keel_notebook.adopting import adopted
 from keel_notebook.automatic import Automatic
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
@@ -26,7 +27,6 @@ from keel_notebook.cells import (
     plain_entry,
     policy,
     show_result,
-    what_is_left,
 )
 from keel_notebook.core import decide as d
 from keel_notebook.core.auto import only_about_keel
@@ -50,11 +50,11 @@ from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import (
     DuplicateStepError,
     KeelError,
-    NotYetError,
     SettingsError,
     UndoFailedError,
 )
 from keel_notebook.recording import Recording
+from keel_notebook.verifying import Verifier
 from keel_notebook.wiring import Attached, Kernel, attach
 
 
@@ -67,6 +67,7 @@ class Leader:
         self.ledger, self.definitions = kernel.ledger, kernel.definitions
         self.attached: Attached = attach(kernel, settings)
         self.auto = Automatic(kernel, self.attached.flow.auto_s)
+        self.verifier = Verifier(settings.verify, read=self.attached.journal.read, say=kernel.say)
         self._recording = Recording(kernel, self.auto, self._tell_degraded)
         self.last: RunningCell | None = None
         self._early: list[tuple[RunningCell, Status, float]] = []
@@ -106,8 +107,6 @@ class Leader:
         assert cell.marker is not None
         options = parse_options(cell.marker.line)
         refuse_contradictions(options)
-        if self._settings.mode == d.Mode.VERIFY:
-            raise NotYetError(what="KEEL_MODE=verify", topic="headless runs")
         self.refuse_without(cell)
         analysis = self._analysis(cell)
         if options.name.startswith(PREFIX):
@@ -164,6 +163,8 @@ class Leader:
         """How the step's differences are answered, where its flow lets it in at all."""
         options, keeper = look.cell.options, self.keeper
         asked = policy(self._settings.mode, options)
+        if self._settings.mode == d.Mode.VERIFY:
+            return self.verifier.policy(asked, options, look.step.name)
         if not keeper.rules.any:
             return asked
         guard, told = self.calls(cell).parts.guard, bool(options.on_divergence)
@@ -314,7 +315,10 @@ class Leader:
         try:
             if isinstance(live, Body):
                 durable = here is not None and here.called
-                self._recording.step(self.attached, live, outcome(Status(finished(result)), result), durable=durable)
+                ended = outcome(Status(finished(result)), result)
+                entry = self._recording.step(self.attached, live, ended, durable=durable)
+                if entry is not None and look is not None and self._settings.mode == d.Mode.VERIFY:
+                    self.verifier.compare(look, entry, now=self._kernel.clock.now())
             elif isinstance(live, PlainAttempt):
                 self.last = cell
                 self._recording.plain(self.attached, live, outcome(Status(finished(result)), result))
@@ -384,16 +388,10 @@ class Leader:
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it.
 
-        What it read counts as it is now; a name that it both read and wrote has an unknown past. Raises
-        SettingsError where no cell ran before.
+        Raises SettingsError (E001) where no cell ran before, or where it bound no name.
         """
         if self.last is None:
             raise SettingsError(where="%keel adopt", detail="no cell ran before this one")
         cell, analysis = self.last, self._analysis(self.last)
         look = self._look_at(StepCell(StepOptions(name=name), name, self.attached.kept_source(cell.raw), analysis))
-        inputs, made = what_is_left(analysis.names, look.step.inputs, self._kernel.shell.user_ns)
-        if not made:
-            raise SettingsError(where="%keel adopt", detail="the last cell bound no name that could be recorded")
-        entry = self.attached.runner.adopt(replace(look.step, inputs=inputs), made)
-        self.ledger.made(made, f"step {name}")
-        return entry
+        return adopted(look, analysis, self._kernel, self.attached)

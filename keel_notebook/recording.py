@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from keel_notebook.automatic import Automatic
 from keel_notebook.cells import shortcomings
+from keel_notebook.core.model import Entry
 from keel_notebook.engine.attempt import Outcome
 from keel_notebook.engine.plaincells import PlainAttempt
 from keel_notebook.engine.stepparts import Body
@@ -23,34 +24,38 @@ class Recording:
     degraded: Callable[[], None]
     """Says that nothing can be recorded now, once."""
 
-    def step(self, attached: Attached, body: Body, ended: Outcome, *, durable: bool) -> None:
-        """Record a step, or in auto mode a cell that turned out to be cheap; ``durable``: it made durable calls."""
+    def step(self, attached: Attached, body: Body, ended: Outcome, *, durable: bool) -> Entry | None:
+        """Record a step, or in auto mode a cell that turned out to be cheap; ``durable``: it made durable calls.
+
+        The entry of a step that is recorded; else None.
+        """
         step, ledger = body.attempt.step, self.kernel.ledger
         try:
             left = None if durable else self.auto.demoted(body, ended, attached)
             if left is not None:
                 self.auto.ended(left)
-                return
+                return None
             entry = attached.runner.finish(body.attempt, ended)
         except KeyboardInterrupt:
             self._not(attached, body, "interrupted while it was recorded; it is not saved")
-            return
+            return None
         except KeelError as problem:
             self._not(attached, body, f"not recorded: {problem}")
-            return
+            return None
         except Exception as fault:  # noqa: BLE001 a fault of keel's own never replaces the cell's result
             self.kernel.fault(fault)
             kind = type(fault).__name__
             self._not(attached, body, f"not recorded: {InternalError(doing='recorded a step', kind=kind)}")
-            return
+            return None
         attached.stepper.executed(body, entry)
         ledger.ran(entry)
         if step.always:
             made = (write.name for write in entry.writes)
             ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
-            return
+            return entry
         for line in shortcomings(entry, self.kernel.shell.user_ns):
             self.kernel.say(f"{step.name}: {line}")
+        return entry
 
     def plain(self, attached: Attached, attempt: PlainAttempt, ended: Outcome) -> None:
         """Keep what a cheap cell of auto mode left."""

@@ -29,6 +29,7 @@ from keel_notebook.errors import InternalError, KeelError
 
 if TYPE_CHECKING:
     from keel_notebook.core.model import Entry
+    from keel_notebook.core.verify import Verified
     from keel_notebook.engine.calls import Calls
     from keel_notebook.engine.ledger import Ledger
     from keel_notebook.engine.restore import RestoreReport
@@ -62,6 +63,7 @@ class Settings(Protocol):
     strict: bool
     frozen: bool
     trust: str
+    verify: list[str]
 
 
 class Session:
@@ -223,6 +225,11 @@ class Session:
         """Count every record of this notebook as yours; how many another key had sealed (`%keel trust`)."""
         attached = self.attached()
         return attached.journal.trust(attached.flow.id)
+
+    @property
+    def verified(self) -> Sequence[Verified]:
+        """What came of the steps that were executed again to be compared (KEEL_MODE=verify), in order."""
+        return self._leader.verifier.found if self._leader is not None else ()
 
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it."""

@@ -41,7 +41,16 @@ from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
 from keel_notebook.engine.stepper import Stepper
 from keel_notebook.journal.disk import open_journal
-from keel_notebook.journal.flows import FlowSeen, adopt, find_flow, known_flows, note_auto, note_first_step
+from keel_notebook.journal.flows import (
+    FlowSeen,
+    adopt,
+    find_flow,
+    known_flows,
+    note_auto,
+    note_first_step,
+    seen_flow,
+)
+from keel_notebook.journal.overlay import OverlayJournal
 from keel_notebook.payload import sizes
 from keel_notebook.payload.codec import GraphCodec
 from keel_notebook.payload.digest import StructuralDigester
@@ -155,8 +164,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     shell, cwd, clock, definitions = kernel.shell, kernel.cwd, kernel.clock, kernel.definitions
     folder = journal_folder(settings.journal, notebook := notebook_path(shell, cwd), cwd)
     seal = OwnerSeal(owner_key(path=Path(settings.key_file) if settings.key_file else None))
-    journal = SharedJournal(open_journal(folder, clock=clock, seal=seal, notebook=str(notebook or ""), cwd=str(cwd)))
-    flow = find_flow(folder, notebook=notebook, name=settings.flow, key=settings.flow_key)
+    journal, flow, leases = _opened(kernel, settings, folder, seal)
     digester = StructuralDigester(salt=journal.salt, definitions=definitions)
     compared = OrOutline(digester)
     watch = NameWatch(shell, compared, definitions)
@@ -268,7 +276,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
             namespace=namespace,
             flow=found.id,
             flow_key=found.key,
-            leases=folder / "leases",
+            leases=leases,
             mode=Mode(settings.mode),
             say=kernel.say,
         )
@@ -317,6 +325,18 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
 def _close(files: FileWatch, journal: Journal) -> None:
     files.close()
     journal.close(clean=True)
+
+
+def _opened(kernel: Kernel, settings: Any, folder: Path, seal: OwnerSeal) -> tuple[SharedJournal, FlowSeen, Path]:
+    """The journal, the flow of this notebook in it, and where leases lie. Who only compares changes none of them."""
+    notebook, clock = notebook_path(kernel.shell, kernel.cwd), kernel.clock
+    told, cwd, name, key = str(notebook or ""), str(kernel.cwd), settings.flow, settings.flow_key
+    if settings.mode == Mode.VERIFY:
+        flow = seen_flow(folder, notebook=notebook, name=name, key=key)
+        overlay = OverlayJournal(folder, clock=clock, seal=seal, notebook=told, cwd=cwd)
+        return SharedJournal(overlay), flow, overlay.scratch / "leases"
+    journal = SharedJournal(open_journal(folder, clock=clock, seal=seal, notebook=told, cwd=cwd))
+    return journal, find_flow(folder, notebook=notebook, name=name, key=key), folder / "leases"
 
 
 def origin_senses(

@@ -80,7 +80,7 @@ def decide_call(
     decision = decide_effect(now.effect, keyed, valid=valid, on_ambiguous=now.on_ambiguous)
     if isinstance(decision, Replay) and decision.entry.entry in untrusted:
         return Refuse("E050", "its record was written by somebody else")
-    if mode is Mode.REPLAY and not isinstance(decision, Replay | Refuse):
+    if mode in {Mode.REPLAY, Mode.VERIFY} and not isinstance(decision, Replay | Refuse):
         return Refuse("E031", differs(now, candidates))
     return decision
 

@@ -288,6 +288,8 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     """
     if facts.always:
         return Execute(1, "a resource: executed in every run (--always)")
+    if policy.mode is Mode.VERIFY:
+        return Execute(1, "executed again, to be compared with its record")
     newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)
     valid = None if facts.rerun or facts.again else _first_valid(facts, recorded.entries, newest_ok, now)
     if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):

@@ -38,14 +38,12 @@ class Asked:
 
 def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ) -> int:
     """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002)."""
-    path = cli_open.place_of(asked.notebook).notebook
-    if path is None or not path.is_file():
-        raise UnknownNameError(what="notebook", name=asked.notebook, hint="; it must be a file that ends with .ipynb")
+    path = notebook_of(asked.notebook)
     parameters = given.named(asked.parameters)
     key = given.flow_key(parameters, asked.key or environ.get("KEEL_FLOW_KEY", ""))
-    book = _parsed(path)
+    book, notes = parsed_with(path, parameters)
     output = Path(os.path.abspath(asked.output)) if asked.output else default_output(path, key)
-    for line in _with_parameters(book, parameters):
+    for line in notes:
         _say(line)
     order = headless.Order(
         book=book,
@@ -53,7 +51,7 @@ def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os
         cwd=Path(os.path.abspath(asked.cwd)) if asked.cwd else path.parent,
         environ=kernel_environ(environ, path, key=key, flow=asked.flow, mode=asked.mode),
         kernel=asked.kernel,
-        timeout_s=_seconds(asked.timeout),
+        timeout_s=seconds(asked.timeout),
     )
     name = order.environ.get("KEEL_FLOW", "")
     journal = cli_open.place_of(str(path), environ).journal
@@ -97,6 +95,23 @@ def default_output(path: Path, key: str) -> Path:
     return path.with_name(f"{path.stem}.run{'-' + slug if key else ''}.ipynb")
 
 
+def notebook_of(named: str) -> Path:
+    """The notebook that a word of the command line means. Raises UnknownNameError (E002)."""
+    path = cli_open.place_of(named).notebook
+    if path is None or not path.is_file():
+        raise UnknownNameError(what="notebook", name=named, hint="; it must be a file that ends with .ipynb")
+    return path
+
+
+def parsed_with(path: Path, parameters: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """The notebook with parameters put in and old outputs taken out, and what a person should know about them.
+
+    Raises SettingsError (E001).
+    """
+    book = _parsed(path)
+    return book, _with_parameters(book, parameters)
+
+
 def _parsed(path: Path) -> Any:
     import nbformat  # noqa: PLC0415 - comes with nbclient; no other command needs it
 
@@ -128,7 +143,8 @@ def _with_parameters(book: Any, parameters: Mapping[str, Any]) -> list[str]:
     return [f"the parameters cell does not bind {name}" for name in given.unknown(parameters, defaults)]
 
 
-def _seconds(text: str) -> float | None:
+def seconds(text: str) -> float | None:
+    """A duration of the command line in seconds; None where none is given. Raises SettingsError (E001)."""
     try:
         return duration_s(text) if text else None
     except ValueError as error:

@@ -23,7 +23,6 @@ from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
 
 LATER: Mapping[str, str] = {
-    "verify": "headless runs",
     "export": "moving journals",
     "import": "moving journals",
     "gc": "upkeep",
@@ -292,6 +291,12 @@ def _sql(session: Session, words: list[str]) -> Any:
     return cli_sql.answer(session.attached().folder, " ".join(words))
 
 
+def _verify(session: Session, words: list[str]) -> Any:
+    from keel_notebook.front import outside  # noqa: PLC0415 starts a kernel of its own
+
+    return outside.verify(session, words)
+
+
 def _config(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel config")
     settings = session.settings
@@ -330,6 +335,7 @@ COMMANDS: Mapping[str, Command] = {
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),
     "flow": Command(_flow, _FLOW_USAGE, "show which flow this notebook is, or name it"),
+    "verify": Command(_verify, "%keel verify [NAME …]", "execute in a scratch kernel, compare with the record"),
     "sql": Command(_sql, "%keel sql SELECT …", "query the journal"),
     "doctor": Command(_doctor, "%keel doctor", "check the journal and this machine"),
     "config": Command(_config, "%keel config", "the settings of this kernel"),

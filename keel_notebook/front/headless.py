@@ -66,6 +66,8 @@ class Order:
     timeout_s: float | None = None
     """Seconds that one cell may take."""
     startup_s: float = 60.0
+    ask: str = ""
+    """An expression that the kernel is asked after every cell; its text is ``CellSeen.answer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class CellSeen:
     """Class of the exception that the cell raised."""
     said: tuple[str, ...] = ()
     """The lines that keel itself wrote: a divergence, what is not stored."""
+    answer: str = ""
+    """What the kernel said to ``Order.ask``; empty where it said nothing."""
 
 
 class Listener(Protocol):
@@ -206,8 +210,18 @@ class _Running:
         if self._stop is not None:
             status = self._stop
         took, word = self._monotonic() - began, "ok" if status is Ended.FINISHED else str(status)
-        self._listener.ended(CellSeen(planned, word, took, error, own_lines(cell.outputs)))
+        answer = await self._asked() if status is not Ended.DIED else ""
+        self._listener.ended(CellSeen(planned, word, took, error, own_lines(cell.outputs), answer))
         return status
+
+    async def _asked(self) -> str:
+        if not self._order.ask:
+            return ""
+        asked = {"keel": self._order.ask}
+        sent = self._client.kc.execute("", silent=True, user_expressions=asked, stop_on_error=False)
+        reply = await self._client.async_wait_for_reply(sent)
+        found = reply["content"].get("user_expressions", {}).get("keel", {}) if reply is not None else {}
+        return str(found.get("data", {}).get("text/plain", ""))
 
     async def _watch(self, began: float, running: asyncio.Future[Any]) -> None:
         saved, stopping = began, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from traitlets import Bool, Enum, Unicode, default
+from traitlets import Bool, Enum, List, Unicode, default
 from traitlets.config import Configurable
 
 MODES = ("live", "replay", "verify", "off")
@@ -25,6 +25,7 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     frozen = Bool(help="A completed flow may not grow.").tag(config=True)
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
+    verify = List(Unicode(), help="Steps that mode `verify` executes; empty: all of them.").tag(config=True)
     trust = Unicode(help="Id of a journal whose records count as yours although another key sealed them.").tag(
         config=True
     )
@@ -32,6 +33,10 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _mode(self) -> str:
         return os.environ.get("KEEL_MODE", "live")
+
+    @default("verify")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _verify(self) -> list[str]:
+        return os.environ.get("KEEL_VERIFY", "").split()
 
     @default("journal")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _journal(self) -> str:

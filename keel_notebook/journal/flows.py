@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from keel_notebook.core.ids import default_flow, named_flow, text_digest
 from keel_notebook.core.model import Digest, FlowId
-from keel_notebook.errors import JournalUnreachableError, SettingsError
+from keel_notebook.errors import JournalUnreachableError, SettingsError, UnknownNameError
 from keel_notebook.journal.damage import set_aside
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.folder import Folder
@@ -64,6 +64,22 @@ def find_flow(folder: Path, *, notebook: Path | None, name: str = "", key: str =
         return FlowSeen(default_flow())
     with spoken(place.path):
         return _found_or_made(place, wanted)
+
+
+def seen_flow(folder: Path, *, notebook: Path | None, name: str = "", key: str = "") -> FlowSeen:
+    """As ``find_flow``, and nothing is made or kept: for who only compares.
+
+    Raises UnknownNameError (E002) where the journal does not know the notebook or the name.
+    """
+    path = "" if notebook is None else _absolute(notebook)
+    if not name and not path:
+        return FlowSeen(default_flow())
+    wanted = named_flow(name, key) if name else _file_of(Folder(folder), path, key)
+    for flow in known_flows(folder):
+        if wanted == (flow.id if name else flow.file):
+            return replace(flow, file="")
+    what, told = ("flow", name) if name else ("notebook", path)
+    raise UnknownNameError(what=what, name=told, hint="; nothing was recorded of it here")
 
 
 def known_flows(folder: Path | str) -> list[FlowSeen]:

@@ -86,6 +86,11 @@ class JournalReader:
         with spoken(self._place.path):
             return self._objects.content(blob)
 
+    def map(self, digest: Digest) -> memoryview:
+        """An object as private writable memory, checked. Raises DamagedError (E051)."""
+        with spoken(self._place.path):
+            return self._objects.map(digest)
+
     def check(self, digest: Digest) -> None:
         """Compare an object with its digest. Raises DamagedError (E051)."""
         with spoken(self._place.path):

@@ -43,7 +43,7 @@ def start_ingest(folder: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=_environment(),
+        env=environment(),
         cwd="/",
         close_fds=True,
         start_new_session=True,
@@ -88,7 +88,7 @@ def _ask(folder: str, arguments: Sequence[str], question: bytes | None, timeout_
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(),
+            env=environment(),
             cwd="/",
             start_new_session=True,
         )
@@ -116,8 +116,8 @@ def _command(folder: str) -> list[str]:
     return [sys.executable, "-P", "-W", "ignore", "-m", _MODULE, folder]
 
 
-def _environment() -> dict[str, str]:
-    # A kernel may have found keel through sys.path alone; the child has to find the same one.
+def environment() -> dict[str, str]:
+    """For a child: a kernel may have found keel through sys.path alone, and the child has to find the same one."""
     root = str(Path(__file__).resolve().parents[2])
     env = dict(os.environ)
     if root not in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
