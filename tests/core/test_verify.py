@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from keel_notebook.core.calls import CallNow, Place, decide_call
-from keel_notebook.core.decide import Difference, Execute, Facts, Mode, Part, Policy, Recorded, Refuse, decide
+from keel_notebook.core.decide import Difference, Execute, Facts, Mode, Part, Policy, Recorded, Refuse, Replay, decide
 from keel_notebook.core.model import (
     Digest,
     Effect,
