@@ -71,7 +71,8 @@ def test_only_the_named_steps_execute_and_the_kernel_s_mode_says_the_same_in_a_n
     assert (report["holds"], list(steps), job.hits) == (True, ["fit"], "load fit fit")
     [shown] = job.cells("%keel verify load")
     assert "1 step executed, every record holds" in shown["result"]
-    assert (job.hits, before) == ("load fit fit load", journal(job))
+    assert job.hits == "load fit fit load"
+    before = at_rest(job)  # the kernel that asked has a run of its own
     cells = job.cells(
         "%%keel_step load\nhit('load'); rows = [1, 3]",
         "%%keel_step fit\nhit('fit'); score = sum(rows)",
