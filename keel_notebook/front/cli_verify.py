@@ -24,7 +24,7 @@ from keel_notebook.front.cli_run import kernel_environ, notebook_of, parsed_with
 from keel_notebook.front.headless import CellSeen
 from keel_notebook.front.verified import VerifyReport
 
-_ASK = "__import__('keel_notebook.front.verified', fromlist=['told']).told()"
+_ASK = "__import__('keel_notebook.front.outside', fromlist=['told']).told()"
 
 
 @dataclass(frozen=True, slots=True)

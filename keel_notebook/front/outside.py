@@ -8,7 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from IPython.core.getipython import get_ipython
+
 from keel_notebook.errors import SettingsError
+from keel_notebook.front.magics import session_of
 from keel_notebook.front.verified import VerifyReport, VerifyTable
 from keel_notebook.journal import spawn
 from keel_notebook.session import Session
@@ -54,3 +57,8 @@ def asked(session: Session, words: Sequence[str]) -> Any:
     if isinstance(found, dict) and isinstance(error := found.get("error"), dict):
         raise SettingsError(where=f"keel {words[0]}", detail=str(error["what"]))
     return found
+
+
+def told() -> str:
+    """What this kernel has found so far, as JSON: asked by ``keel verify`` after every cell."""
+    return json.dumps([step.to_dict() for step in session_of(get_ipython()).verified])

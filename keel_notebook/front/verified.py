@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,15 +46,6 @@ class VerifyTable(Page):
 
     def __init__(self, report: VerifyReport) -> None:
         super().__init__(tuple(_blocks(report)), report)
-
-
-def told() -> str:
-    """What this kernel has found so far, as JSON: asked by ``keel verify`` after every cell."""
-    from IPython.core.getipython import get_ipython  # noqa: PLC0415 - the command line has no IPython
-
-    from keel_notebook.front.magics import session_of  # noqa: PLC0415
-
-    return json.dumps([step.to_dict() for step in session_of(get_ipython()).verified])
 
 
 def _blocks(report: VerifyReport) -> Iterator[Block]:
