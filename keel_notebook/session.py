@@ -64,6 +64,7 @@ class Settings(Protocol):
     frozen: bool
     trust: str
     verify: list[str]
+    budget: str
 
 
 class Session:

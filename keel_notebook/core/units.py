@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _SPANS = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 """Each unit with the one below it, in seconds."""
 
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(B|kB|MB|GB|TB|PB)?")
 
 ELLIPSIS = "…"
 
@@ -28,6 +31,14 @@ def duration(seconds: float | None) -> str:
             tail = whole % span // smaller
             return f"{whole // span} {unit} {tail} {below}" if tail else f"{whole // span} {unit}"
     return f"{whole} s"
+
+
+def size_b(text: str) -> int:
+    """Bytes in ``20GB``, ``500 MB``, ``812``: powers of 1000. Raises ValueError for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("a size reads like 500MB, 20GB or 1.5TB")
+    return int(float(match[1]) * 1000 ** _SIZES.index(match[2] or "B"))
 
 
 def size(count: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The commands that look after what is recorded: execute again and compare (docs/cli.md). See ``cli``."""
+"""The commands that look after what is recorded: compare it, make room (docs/cli.md). See ``cli``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from keel_notebook.front.cli_base import DONE, FAILED, command, flow_option, leave
+from keel_notebook.errors import SettingsError
+from keel_notebook.front.cli_base import DONE, FAILED, Clock, command, flow_option, leave, target
 from keel_notebook.front.cli_print import put_page
 
 
@@ -34,3 +35,30 @@ def verify(
     report = cli_verify.verify(cli_verify.Asked(parameters=parameters, **asked))
     put_page(VerifyTable(report), as_json=as_json)
     leave(DONE if report.well else FAILED)
+
+
+@command
+@target
+@click.option("--dry-run", "dry", is_flag=True, help="Only say what would go.")
+@click.option("--keep", default="", metavar="DURATION", help="How long superseded records are kept [30d].")
+@click.option("--budget", default="", metavar="SIZE", help="How much may be kept, like 20GB [no limit].")
+def gc(target: str, keep: str, budget: str, *, dry: bool, as_json: bool) -> None:
+    """Make room: let go the values of superseded records, and of kernels that died while they wrote.
+
+    What the newest run needs, and what must not happen twice, is never touched. Refused while a kernel works with the
+    journal.
+    """
+    from keel_notebook.core.options import duration_s  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.retention import KEEP_S, Wishes  # noqa: PLC0415
+    from keel_notebook.core.units import size_b  # noqa: PLC0415
+    from keel_notebook.front import cli_open  # noqa: PLC0415
+    from keel_notebook.front.room import RoomReport, RoomTable  # noqa: PLC0415
+    from keel_notebook.journal import collect  # noqa: PLC0415
+
+    try:
+        wishes = Wishes(duration_s(keep) if keep else KEEP_S, size_b(budget) if budget else None)
+    except ValueError as error:
+        raise SettingsError(where="keel gc", detail=str(error)) from None
+    folder = cli_open.existing(cli_open.place_of(target).journal)
+    found = (collect.planned if dry else collect.collect)(folder, wishes, clock=Clock())
+    put_page(RoomTable(RoomReport(found, dry)), as_json=as_json)

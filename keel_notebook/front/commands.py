@@ -25,7 +25,6 @@ from keel_notebook.wiring import notebook_path
 LATER: Mapping[str, str] = {
     "export": "moving journals",
     "import": "moving journals",
-    "gc": "upkeep",
 }
 """Subcommands that DESIGN pins and that later versions bring: said, not ignored."""
 
@@ -297,6 +296,16 @@ def _verify(session: Session, words: list[str]) -> Any:
     return outside.verify(session, words)
 
 
+def _gc(session: Session, words: list[str]) -> Any:
+    _nothing_more(words, "%keel gc")
+    from keel_notebook.core.retention import Wishes  # noqa: PLC0415 asked for rarely
+    from keel_notebook.front.room import RoomReport, RoomTable  # noqa: PLC0415
+    from keel_notebook.journal import collect  # noqa: PLC0415
+
+    found = collect.planned(session.attached().folder, Wishes(), clock=session.clock)
+    return RoomTable(RoomReport(found, dry=True))
+
+
 def _config(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel config")
     settings = session.settings
@@ -337,6 +346,7 @@ COMMANDS: Mapping[str, Command] = {
     "flow": Command(_flow, _FLOW_USAGE, "show which flow this notebook is, or name it"),
     "verify": Command(_verify, "%keel verify [NAME …]", "execute in a scratch kernel, compare with the record"),
     "sql": Command(_sql, "%keel sql SELECT …", "query the journal"),
+    "gc": Command(_gc, "%keel gc", "what `keel gc` would let go to make room; nothing is touched"),
     "doctor": Command(_doctor, "%keel doctor", "check the journal and this machine"),
     "config": Command(_config, "%keel config", "the settings of this kernel"),
 }

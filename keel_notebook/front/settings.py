@@ -25,6 +25,7 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     frozen = Bool(help="A completed flow may not grow.").tag(config=True)
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
+    budget = Unicode(help="Bytes that the values of a journal may take, like 20GB; off: no limit.").tag(config=True)
     verify = List(Unicode(), help="Steps that mode `verify` executes; empty: all of them.").tag(config=True)
     trust = Unicode(help="Id of a journal whose records count as yours although another key sealed them.").tag(
         config=True
@@ -37,6 +38,10 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     @default("verify")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _verify(self) -> list[str]:
         return os.environ.get("KEEL_VERIFY", "").split()
+
+    @default("budget")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _budget(self) -> str:
+        return os.environ.get("KEEL_BUDGET", "")
 
     @default("journal")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _journal(self) -> str:

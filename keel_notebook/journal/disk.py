@@ -34,23 +34,33 @@ _BEGUN: Final = frozenset({Status.RUNNING, Status.INTENT})
 
 
 def open_journal(  # noqa: PLR0913 - the one door, all by name
-    folder: Path, *, clock: Clock, seal: Seal, notebook: str, cwd: str, rest_s: float | None = REST_S
+    folder: Path,
+    *,
+    clock: Clock,
+    seal: Seal,
+    notebook: str,
+    cwd: str,
+    rest_s: float | None = REST_S,
+    budget: str = "",
 ) -> DiskJournal:
     """The journal in ``folder``, which is made if it is not there, under a run number of its own.
 
     Never raises for a folder that cannot be written to: ``problem`` says why, what is in it can be read, ``append``
     raises, and the folder is tried again from time to time. ``rest_s`` seconds after the last append an ingest
-    is started; None: this kernel starts none.
+    is started; None: this kernel starts none. ``budget``: bytes that the objects may take after this kernel,
+    ``default`` for the usual limit; empty: nobody looks.
     """
     place = Folder(folder)
     writer = Writer(place, clock=clock, seal=seal, notebook=notebook, cwd=cwd)
-    return DiskJournal(place, writer, clock=clock, seal=seal, rest_s=rest_s)
+    return DiskJournal(place, writer, clock=clock, seal=seal, rest_s=rest_s, budget=budget)
 
 
 class DiskJournal:
     """Implements ``core.ports.Journal`` on a folder. Built by ``open_journal``."""
 
-    def __init__(self, place: Folder, writer: Writer, *, clock: Clock, seal: Seal, rest_s: float | None) -> None:
+    def __init__(  # noqa: PLR0913 - by name, from the one door
+        self, place: Folder, writer: Writer, *, clock: Clock, seal: Seal, rest_s: float | None, budget: str
+    ) -> None:
         self.salt = writer.salt
         self._place = place
         self._listed = RunsListed(place, clock)
@@ -66,7 +76,7 @@ class DiskJournal:
         self._objects = Objects(place, run=writer.run, vouched=self._vouched)
         self._safety = Safety(writer, self._objects, folder=place.path, flows=lambda: list(self._views))
         duties = Duties(self._sync, lambda: bool(self._running), self._sampled, self._safety.failed)
-        self._flusher = Flusher(duties, clock=clock, folder=place.path, rest_s=rest_s)
+        self._flusher = Flusher(duties, clock=clock, folder=place.path, rest_s=rest_s, budget=budget)
         forks.watch(self)
         self._at_exit = _close_at_exit(weakref.ref(self))
         atexit.register(self._at_exit)

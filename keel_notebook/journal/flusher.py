@@ -44,11 +44,12 @@ class Duties:
 class Flusher:
     """One thread per journal, started with the first append."""
 
-    def __init__(self, duties: Duties, *, clock: Clock, folder: str, rest_s: float | None) -> None:
+    def __init__(self, duties: Duties, *, clock: Clock, folder: str, rest_s: float | None, budget: str = "") -> None:
         self._duties = duties
         self._clock = clock
         self._folder = folder
         self._rest_s = rest_s
+        self._more = [f"--budget={budget}"] if budget else []
         self._wake: SimpleQueue[None] = SimpleQueue()  # may be put to from inside itself: signals, finalizers
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -92,7 +93,7 @@ class Flusher:
             wanted = wanted or running
         if self._rest_s is not None and (wanted or self._ingest_due):
             try:
-                spawn.leave(spawn.start_ingest(self._folder))
+                spawn.leave(spawn.start_ingest(self._folder, *self._more))
             except OSError:
                 return  # everything is in the segments; the next kernel's ingest takes it up
             finally:

@@ -13,15 +13,17 @@ import contextlib
 import errno
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from keel_notebook.core.model import FlowId
-from keel_notebook.errors import KeelError
-from keel_notebook.journal import heads, locks, opening, wire
+from keel_notebook.errors import JournalUnreachableError, KeelError
+from keel_notebook.journal import collect, heads, locks, opening, wire
 from keel_notebook.journal.damage import WAITING, set_aside
 from keel_notebook.journal.flows import known_flows
 from keel_notebook.journal.folder import Folder
@@ -207,6 +209,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--wait", type=float, default=_WAIT_S)
     parser.add_argument("--query", action="store_true")
     parser.add_argument("--history", action="store_true")
+    parser.add_argument("--budget", default="")
     asked = parser.parse_args(argv)
     os.umask(0o077)
     place = Folder(asked.folder)
@@ -217,9 +220,25 @@ def main(argv: list[str] | None = None) -> int:
             write_all(1, answer(place, ask, wait_s=asked.wait))
         else:
             ingest(place, wait_s=asked.wait)
+            if asked.budget:
+                _hold(place, asked.budget)
     except Exception as error:  # noqa: BLE001 - the top of a process: what went wrong becomes its exit code and a note
         return _ended(place, error, asked=asked.query or asked.history)
     return Exit.DONE
+
+
+class _SystemClock:
+    def now(self) -> float:
+        return time.time()  # noqa: TID251 - the child's own clock
+
+    def monotonic(self) -> float:
+        return time.monotonic()  # noqa: TID251 - as above
+
+
+def _hold(place: Folder, budget: str) -> None:
+    limit = int(budget) if budget.isdecimal() else None
+    with contextlib.suppress(JournalUnreachableError):  # a kernel has come meanwhile: whoever ends last looks
+        collect.hold_budget(Path(place.path), limit, clock=_SystemClock())
 
 
 def _ended(place: Folder, error: Exception, *, asked: bool) -> Exit:

@@ -36,10 +36,10 @@ class Exit(IntEnum):
     """The record file is open in another program, or another ingest takes long."""
 
 
-def start_ingest(folder: str) -> subprocess.Popen[bytes]:
-    """Start an ingest of ``folder`` that goes on by itself. Raises OSError."""
+def start_ingest(folder: str, *more: str) -> subprocess.Popen[bytes]:
+    """Start an ingest of ``folder`` that goes on by itself, with ``more`` arguments. Raises OSError."""
     return subprocess.Popen(  # noqa: S603 - fixed arguments
-        _command(folder),
+        [*_command(folder), *more],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

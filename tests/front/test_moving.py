@@ -135,3 +135,11 @@ def test_the_token_need_not_stand_on_the_command_line(nb, promised, given):  # n
     env, text = ({"KEEL_TOKEN": TOKEN}, "") if given == "environment" else ({}, TOKEN + "\n")
     done = CliRunner().invoke(keel, ["resolve", promised, "--in", str(nb)], env=env, input=text)
     assert (done.exit_code, TOKEN in done.output) == (0, False), done.output
+
+
+def test_gc_says_what_goes_and_refuses_what_it_cannot_read(nb, story, writes):  # noqa: F811
+    found = run_json("gc", nb, "--dry-run")
+    assert (found["dry_run"], found["objects"], found["over_budget"]) == (True, 0, 0)
+    assert run("gc", nb, "--dry-run").startswith("nothing to let go")
+    assert run_json("gc", nb, "--keep", "soon", code=1)["error"]["code"] == "E001"
+    assert run_json("gc", nb, "--budget", "much", code=1)["error"]["code"] == "E001"

@@ -1,0 +1,162 @@
+"""``keel gc`` on a real folder: beside kernels, killed at every write, and with nothing to lose (issue 4, 8)."""
+
+import itertools
+import os
+import shutil
+import time
+from dataclasses import replace
+
+import pytest
+
+from keel_notebook.core.model import Payload
+from keel_notebook.core.retention import Wishes
+from keel_notebook.errors import JournalUnreachableError
+from keel_notebook.journal import collect as gc
+from keel_notebook.journal import ingest, spawn
+from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.reader import read_journal
+from tests.journal.journals import FLOW, RealClock, entry, forked, opened
+from tests.journal.test_journal_kills import Reaper
+
+AT_ONCE = Wishes(keep_s=0.0)
+OLD, NEW = b"o" * 40_000, b"n" * 40_000
+
+
+class Later:
+    """A clock that is a year ahead."""
+
+    def now(self):
+        return time.time() + 365 * 86_400
+
+    def monotonic(self):
+        return time.monotonic()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A journal at rest: one step with a superseded record and a newest one, and an object that nobody names."""
+    journal = opened(tmp_path / ".keel")
+    for content in (OLD, NEW):
+        made = entry(journal, ended_at=time.time() - 10)
+        journal.append(_with(journal, made, content))
+    journal.put([b"x" * 50_000])
+    journal.close(clean=True)
+    return tmp_path / ".keel"
+
+
+def _with(journal, made, content):
+    return replace(made, payload=Payload(journal.blob(b"h"), (journal.put([content]),), (), len(content)))
+
+
+def objects(folder):
+    return {digest for digest, _ in gc._objects(Folder(folder))}
+
+
+def values(folder):
+    """What the records of the flow hold, or None where it is gone."""
+    reader = read_journal(folder, seal=None)
+    try:
+        found = []
+        for one in reader.records(FLOW).entries:
+            [digest] = one.payload.buffers
+            found.append(bytes(reader.map(digest)[:1]) if digest in objects(folder) else None)
+        return found
+    finally:
+        reader.close()
+
+
+def test_a_dry_run_says_what_the_real_run_does_and_what_is_needed_stays(folder):
+    before = gc.planned(folder, AT_ONCE, clock=Later())
+    assert len(objects(folder)) == 3
+    done = gc.collect(folder, AT_ONCE, clock=Later())
+    assert (before.objects, before.orphans, len(done.objects)) == (done.objects, 1, 2)
+    assert values(folder) == [None, b"n"]
+    assert gc.collect(folder, AT_ONCE, clock=Later()).objects == ()
+
+
+def test_nothing_goes_while_a_kernel_is_at_work(folder):
+    """A kernel that records equal content again uses the object that is there: its entry comes only afterwards."""
+    journal = opened(folder)
+    journal.put([OLD])
+    with pytest.raises(JournalUnreachableError, match="a kernel works with it"):
+        gc.collect(folder, AT_ONCE, clock=Later())
+    assert len(objects(folder)) == 3
+    assert len(gc.planned(folder, AT_ONCE, clock=Later()).objects) == 2, "a dry run is always possible"
+    journal.close(clean=True)
+
+
+def test_a_kernel_that_comes_while_objects_are_moved_aside_gets_them_back(folder, monkeypatch):
+    """The trap: it met the object before it was moved, and names it in an entry afterwards."""
+    real, kernels = os.rename, []
+
+    def rename(source, target):
+        if not kernels:
+            kernels.append(opened(folder))
+            kernels[0].put([OLD])
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(JournalUnreachableError, match="a kernel works with it"):
+        gc.collect(folder, AT_ONCE, clock=Later())
+    monkeypatch.undo()
+    [journal] = kernels
+    journal.append(_with(journal, entry(journal), OLD))
+    journal.close(clean=True)
+    assert values(folder) == [b"o", b"n", b"o"]
+
+
+def test_a_kernel_that_came_and_went_while_it_was_planned_is_seen(folder, monkeypatch):
+    real, times = gc.planned, itertools.count()
+
+    def planned(*args, **kwargs):
+        found = real(*args, **kwargs)
+        if next(times) == 0:
+            journal = opened(folder)
+            journal.append(_with(journal, entry(journal), OLD))
+            journal.close(clean=True)
+        return found
+
+    monkeypatch.setattr(gc, "planned", planned)
+    gc.collect(folder, AT_ONCE, clock=Later())
+    assert values(folder) == [b"o", None, b"o"], "the newest record of the step is the one that came"
+
+
+def test_the_budget_holds_whatever_the_age(folder):
+    found = gc.collect(folder, Wishes(budget=45_000), clock=RealClock())
+    assert (found.left, found.over) == (90_000, 45_000), "what nobody names is too young to be called lost"
+    assert values(folder) == [None, b"n"]
+
+
+@pytest.mark.crash
+def test_killed_before_any_write_it_loses_nothing_that_is_needed(folder, tmp_path, monkeypatch):
+    """At every boundary the newest record is whole, and the next collection ends what this one began."""
+    spawn.ingest_now(folder)
+    monkeypatch.setattr(spawn, "ingest_now", lambda *_: None)  # it is a process of its own, killed in its own tests
+    for number in itertools.count(1):
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+
+        def child(copy=copy, number=number):
+            Reaper(number, "before").everywhere()
+            gc.collect(copy, AT_ONCE, clock=Later())
+
+        died = forked(child)
+        assert values(copy)[-1] == b"n", number
+        gc.collect(copy, AT_ONCE, clock=Later())
+        assert (len(objects(copy)), values(copy)) == (1, [None, b"n"]), number
+        assert not (copy / "objects" / ".going").exists()
+        if not died:
+            break
+    assert number > 5, "it has writes to be killed at"
+
+
+def test_the_end_of_the_last_kernel_holds_the_budget(folder):
+    """Nobody has to ask: the ingest that outlives a kernel looks, unless another kernel is at work."""
+    journal = opened(folder)
+    assert ingest.main([str(folder), "--budget=45000"]) == 0
+    assert values(folder)[:2] == [b"o", b"n"], "a kernel is at work"
+    journal.close(clean=True)
+    assert ingest.main([str(folder), "--budget=900000"]) == 0
+    assert values(folder)[:2] == [b"o", b"n"], "there is room"
+    assert ingest.main([str(folder), "--budget=45000"]) == 0
+    assert values(folder)[:2] == [None, b"n"]
