@@ -254,6 +254,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         preview=described,
         kind_of=kind_of,
         surroundings=ambient_inputs.now,
+        objects=lambda ambient: watch.objects.now(ambient, kernel.ledger.put_back()),
         went_on=lambda records: resumed(records, journal.run, clock.now()),
         read_below=cells.read_below,
         tied=watch.tied,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +27,5 @@ class Changed:
     """What changed and nobody can name or put back."""
     unsure: tuple[str, ...] = ()
     """Names whose object stayed, may have been changed in place, and was too large to be looked at."""
+    objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Which names shared objects before, as ``core.sharing`` compares it."""

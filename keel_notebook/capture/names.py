@@ -9,20 +9,19 @@ from __future__ import annotations
 import builtins
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import compress, repeat
-from operator import is_not
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.capture.aliases import Shared, arrays_under, bound_to_same, held_elsewhere, sharing
-from keel_notebook.capture.attributes import AttributeLook, AttributeWatch
+from keel_notebook.capture.attributes import AttributeWatch
 from keel_notebook.capture.changed import Changed
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
 from keel_notebook.capture.libraries import DUCKDB
 from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names
+from keel_notebook.capture.objects import Objects
 from keel_notebook.capture.parts import IMMUTABLE, may_change
+from keel_notebook.capture.snapshot import Snapshot
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
 from keel_notebook.core.ids import text_digest
@@ -35,45 +34,6 @@ _MISSING = object()
 _NONE: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class Snapshot:
-    """The namespace before a cell. It keeps no value alive that the cell replaces for sure."""
-
-    cell: CellNames
-    by_functions: frozenset[str]
-    """Names that functions of other cells may bind through ``global``."""
-    taken: frozenset[str]
-    """Names that existed and whose values are not kept here."""
-    old: dict[str, Any] = field(repr=False)
-    weak: dict[str, weakref.ref[Any]] = field(repr=False)
-    watched: dict[str, Digested] = field(repr=False)
-    """Digests of values that the cell may change in place, for every name bound to them."""
-    attributes: AttributeLook = field(repr=False)
-    libraries: bool
-    too_large: frozenset[str]
-    """Names whose values it may change as well, and that were not to be digested."""
-
-    def differing(self, namespace: Mapping[str, Any]) -> set[str]:
-        """Names that are bound to another object than before, as far as their old ones are kept here."""
-        # No loop in Python: a namespace may hold thousands of names, and this runs after every cell.
-        found = set(
-            compress(namespace, map(is_not, namespace.values(), map(self.old.get, namespace, repeat(_MISSING))))
-        )
-        for name, ref in self.weak.items():
-            value = ref()
-            if value is not None and value is namespace.get(name):
-                found.discard(name)
-        return found
-
-    def missing(self, namespace: Mapping[str, Any], differing: set[str]) -> set[str]:
-        """Names that existed and do not any more."""
-        may_miss = {*self.taken, *self.weak}
-        there = len(namespace) - sum(name not in self.old for name in differing | may_miss if name in namespace)
-        if there != len(self.old):
-            may_miss.update(self.old)
-        return {name for name in may_miss if name not in namespace}
-
-
 class NameWatch:
     """Looks at the namespace of a shell before and after a cell."""
 
@@ -82,6 +42,8 @@ class NameWatch:
         self._digester = digester
         self._definitions = definitions or NotebookDefinitions(shell)
         self._attributes = AttributeWatch(shell.user_ns, digester, self._definitions.attributes)
+        self.objects = Objects(shell, self._definitions)
+        """Which names share objects."""
         self._asked_about: CellNames | None = None
         self._digests: dict[str, tuple[int, Digested]] = {}
         """Id and digest of what ``reached`` has digested, until ``before`` takes it."""
@@ -227,6 +189,8 @@ class NameWatch:
             self._definitions.classes() if watched else (),
             self._paths | {f"{owner}.{name}" for owner, name in cell.attribute_stores},
         )
+        touched = watched.keys() if cell.reads_everything else cell.mutation_suspects | self._through_functions
+        objects = self.objects.before(cell, watched, self._digests, touched)
         by_functions, libraries = frozenset(self._bound_by_functions), self._libraries
         self._forget()
         taken = (cell.stores | cell.deletes) & namespace.keys()
@@ -240,7 +204,9 @@ class NameWatch:
                 continue
             del namespace[name]
         unseen = frozenset(large.names)
-        return Snapshot(cell, by_functions, frozenset(taken), namespace, weak, watched, attributes, libraries, unseen)
+        return Snapshot(
+            cell, by_functions, frozenset(taken), namespace, weak, watched, attributes, libraries, unseen, objects
+        )
 
     def _mentioned(self, cell: CellNames, namespace: Mapping[str, Any], large: TooLarge) -> dict[int, Digested]:
         """By id: digests of the values that the cell mentions and may change."""
@@ -329,6 +295,7 @@ class NameWatch:
             patched=tuple(sorted(classes)) if attributes.owners else (),
             unknown=(attributes.nameless if attributes.owners else tuple(sorted(classes))) + self._kept(snapshot),
             unsure=tuple(name for group in self.aliases(snapshot.too_large - rebound) for name in group),
+            objects=snapshot.objects.told(in_place, rebound),
         )
 
     def _kept(self, snapshot: Snapshot) -> tuple[str, ...]:

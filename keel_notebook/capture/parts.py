@@ -24,7 +24,8 @@ IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), range,
 MOST = 5000
 """How many parts of one container, and of one value, are looked at."""
 
-_CLOSED = (types.ModuleType, types.CodeType, enum.Enum, type)
+CLOSED = (types.ModuleType, types.CodeType, enum.Enum, type)
+"""Types whose values are never looked into."""
 _ONLY_HOLDING: tuple[type, ...] = (
     *(tuple, frozenset, functools.partial, types.MethodType, types.BuiltinFunctionType, types.MappingProxyType),
     *(type({}.keys()), type({}.values()), type({}.items()), memoryview, weakref.ReferenceType),
@@ -51,7 +52,7 @@ def parts(value: Any, without: Iterable[int] = ()) -> Iterator[Part]:
     todo: deque[Part] = deque([(value, "")])
     while todo:
         part, way = todo.popleft()
-        if id(part) in seen or issubclass(type(part), _CLOSED):
+        if id(part) in seen or issubclass(type(part), CLOSED):
             continue
         seen.add(id(part))
         yield part, way
@@ -61,7 +62,7 @@ def parts(value: Any, without: Iterable[int] = ()) -> Iterator[Part]:
 def may_change(thing: Any) -> bool:
     """Whether a part may itself change, so that two values which hold it change together."""
     kind = type(thing)
-    if kind in IMMUTABLE or issubclass(kind, (*_CLOSED, *_ONLY_HOLDING)) or kind.__module__ in _EVERYBODYS:
+    if kind in IMMUTABLE or issubclass(kind, (*CLOSED, *_ONLY_HOLDING)) or kind.__module__ in _EVERYBODYS:
         return False
     if issubclass(kind, types.FunctionType):
         return bool(thing.__closure__ or thing.__dict__ or thing.__defaults__ or thing.__kwdefaults__)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from keel_notebook.core import environment
+from keel_notebook.core import environment, sharing
 from keel_notebook.core.dotted import is_module
-from keel_notebook.core.model import Digest, Entry, FileSeen, Input, Status
+from keel_notebook.core.model import Digest, Entry, EntryId, FileSeen, Input, Status
 
 
 class Mode(StrEnum):
@@ -80,6 +80,8 @@ class Facts:
     """What the records used of the state that has no name, as it is now."""
     went_on: frozenset[int] = frozenset()
     """Runs that this one goes on with: their day counts as today."""
+    objects: Mapping[EntryId, sharing.AsItIs] = field(default_factory=dict)
+    """Which names share objects now, for every record that speaks of it."""
     applied: frozenset[str] = frozenset()
     """Names whose value is what this very step left, with nobody having touched it since (C31)."""
     needed: frozenset[str] = frozenset()
@@ -182,6 +184,9 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         if current is not None and name in recorded and same(left.get(name), current.digest):
             continue  # already applied: the input is what this record itself left
         found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
+    if not edited and (objects := facts.objects.get(entry.entry)) is not None:
+        told_apart = sharing.differing(entry.ambient, objects, facts.applied)
+        found.extend(Difference(Part.INPUT, name, detail=said) for name, said in told_apart)
     told = {difference.name for difference in found}  # a file may be declared, read and imported: one difference
     for seen in entry.files:
         if seen.path not in told and not _file_holds(seen, facts, entry):

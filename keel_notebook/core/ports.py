@@ -299,6 +299,10 @@ class Changed(Protocol):
     def unsure(self) -> tuple[str, ...]:
         """Names that may have been changed in place and were too large to be looked at."""
 
+    @property
+    def objects(self) -> Mapping[str, Any]:
+        """Which names shared objects before, as ``core.sharing`` compares it: goes into ``Entry.ambient``."""
+
 
 class Watch(Protocol):
     """Tells which names a cell wrote."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 
+from keel_notebook.core.asks import NOTHING as ASKS_NOTHING
+from keel_notebook.core.asks import Asks, asks
 from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.filetexts import NO_TEXTS, FileTexts, file_texts
 from keel_notebook.core.findings import Findings, Shared, State
@@ -79,6 +81,8 @@ class CellNames:
     """The functions, lambdas and classes of the cell by line and column of their node."""
     files: FileTexts = field(default=NO_TEXTS, repr=False)
     """What its code says that may be about files."""
+    asks: Asks = field(default=ASKS_NOTHING, repr=False)
+    """What it asks of values beside what they hold."""
 
     @property
     def mentioned(self) -> frozenset[str]:
@@ -96,7 +100,7 @@ def analyse(parsed: ParsedCell) -> CellNames:
     except RecursionError:
         return CellNames(reads_everything="its expressions are nested too deeply to be read", writes_unknown="as above")
     defined = {at: _defined(found) for at, found in shared.defined.items()}
-    return replace(_names(flow.found, end, defined), files=file_texts(parsed.tree))
+    return replace(_names(flow.found, end, defined), files=file_texts(parsed.tree), asks=asks(parsed.tree))
 
 
 def _names(found: Findings, end: State, defined: Mapping[tuple[int, int], DefinedNames]) -> CellNames:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from keel_notebook.core.decide import RESULT
-from keel_notebook.core.done import StepDone
+from keel_notebook.core.done import EXECUTED, StepDone
 from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.model import Digest, Entry, FlowId, Kind, NotStored
 from keel_notebook.core.ports import Known
@@ -153,6 +153,11 @@ class Ledger:
                 self.origins.step([name], " ".join(("resource", *resource)))
             else:
                 self.resources.pop(name, None)
+
+    def put_back(self) -> frozenset[str]:
+        """Names whose values come from a record, and not from a body that ran here."""
+        ran = {f"step {name}" for name, done in self.done.items() if done.decision == EXECUTED}
+        return frozenset(name for name, by in self.producers.items() if by.startswith("step ") and by not in ran)
 
     def begun(self, step: str) -> None:
         """A step's body begins: what a person wished for this one time is granted."""

@@ -188,7 +188,7 @@ class Runner:
         }
         if changed.patched:
             own[PATCHED] = list(changed.patched)
-        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own
+        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own | {**changed.objects}
         written = changed.written
         if step.outputs:
             written = tuple(name for name in step.outputs if name in parts.namespace)

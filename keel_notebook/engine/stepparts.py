@@ -8,9 +8,11 @@ from typing import Any
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import environment
+from keel_notebook.core.done import StepDone
 from keel_notebook.core.model import Digest, FileSeen
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
+from keel_notebook.core.sharing import AsItIs
 from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
 from keel_notebook.engine.leftovers import State
 from keel_notebook.errors import DivergenceError
@@ -34,6 +36,8 @@ class Senses:
     """Groups of the state that has no name, as they are now, for a step; with names in them."""
     went_on: Callable[[FlowRecords], frozenset[int]]
     """Runs that this one goes on with."""
+    objects: Callable[[Mapping[str, Any]], AsItIs]
+    """Which names share objects now, for the ``ambient`` of a record."""
     copyable: Callable[[str], bool]
     """Whether the value of a name is data of a size that may be kept before a step changes it."""
     read_below: Callable[[str, bool], frozenset[str]]
@@ -110,3 +114,14 @@ def said_briefly(differences: Sequence[d.Difference]) -> str:
     said = "; ".join(str(difference) for difference in differences[:2])
     more = len(differences) - 2
     return f"{said}; and {more} more" if more > 0 else said
+
+
+def now(step: StepNow, decision: str) -> StepDone:
+    """A decision about the step as it stands now."""
+    return StepDone(
+        step=step.name,
+        decision=decision,
+        current_code=step.code,
+        current_inputs=tuple(step.inputs.values()),
+        source=step.source,
+    )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from keel_notebook.core import decide as d
-from keel_notebook.core import environment, lifecycle
+from keel_notebook.core import environment, lifecycle, sharing
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.ids import text_digest
@@ -26,7 +26,7 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
-from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap, not_rewound, said_briefly
+from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap, not_rewound, now, said_briefly
 from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
@@ -94,6 +94,7 @@ class Stepper:
             files=self._senses.files_now([seen for e in candidates for seen in e.files]),
             left=left_below(candidates, records.entries, cell.name, run=self._runner.run),
             surroundings=step.surroundings,
+            objects={e.entry: self._senses.objects(e.ambient) for e in candidates if sharing.asked(e.ambient)},
             went_on=self._senses.went_on(records) if environment.DAY in step.surroundings else frozenset(),
             needed=self._needed(cell.name, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
@@ -381,15 +382,5 @@ class Stepper:
 
     def _accept(self, look: Look, entry: Entry) -> Entry:
         self._ledger.accept.discard(look.step.name)
-        return self._runner.accept(look.step, entry)
-
-
-def now(step: StepNow, decision: str) -> StepDone:
-    """A decision about the step as it stands now."""
-    return StepDone(
-        step=step.name,
-        decision=decision,
-        current_code=step.code,
-        current_inputs=tuple(step.inputs.values()),
-        source=step.source,
-    )
+        kept = sharing.accepted(entry.ambient, look.facts.objects.get(entry.entry))
+        return self._runner.accept(look.step, replace(entry, ambient=kept))
