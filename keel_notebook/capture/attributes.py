@@ -20,6 +20,7 @@ from keel_notebook.core.dotted import value_at
 from keel_notebook.core.harmless import SETTING_CALLS, dotted_name, is_dotted, last_name
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Digester
+from keel_notebook.core.scopes import FUNCTIONS, Scope
 
 _SETS = re.compile(r"\.\w+\s*(?:=[^=]|[-+*/%|&^@:<>]+=|,[^=\n]*=[^=])|\bdel\b|\b(?:set|del)attr\b|\bpatch\b")
 _CODE = (
@@ -69,17 +70,29 @@ class SetAttributes:
 
 
 def attributes_set(tree: ast.AST) -> Iterator[str]:
-    """The dotted names that a text sets or deletes anywhere, nested code included."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(value=owner, attr=name, ctx=ast.Store() | ast.Del()) if is_dotted(owner):
-                yield f"{dotted_name(owner)}.{name}"
-            case ast.Call(args=[owner, ast.Constant(value=str(name)), *_]) if is_dotted(owner):
-                if last_name(node.func) in SETTING_CALLS:
-                    yield f"{dotted_name(owner)}.{name}"
-            case ast.Call(args=[ast.Constant(value=str(path)), *_]):
-                if last_name(node.func) == "patch" and path.count("."):
-                    yield path
+    """The dotted names that a text sets or deletes anywhere, nested code included.
+
+    What functions set in their own variables (``self.x = 1``) goes by no name of the notebook.
+    """
+    todo: list[tuple[ast.AST, Scope]] = [(tree, Scope("module"))]
+    while todo:
+        node, scope = todo.pop()
+        if (path := _attribute_set(node)) and scope.is_notebooks(path.partition(".")[0]):
+            yield path
+        inside = scope.function(node) if isinstance(node, FUNCTIONS) else scope
+        inside = scope.class_body(node) if isinstance(node, ast.ClassDef) else inside
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+
+
+def _attribute_set(node: ast.AST) -> str:
+    match node:
+        case ast.Attribute(value=owner, attr=name, ctx=ast.Store() | ast.Del()) if is_dotted(owner):
+            return f"{dotted_name(owner)}.{name}"
+        case ast.Call(args=[owner, ast.Constant(value=str(name)), *_]) if is_dotted(owner):
+            return f"{dotted_name(owner)}.{name}" if last_name(node.func) in SETTING_CALLS else ""
+        case ast.Call(args=[ast.Constant(value=str(path)), *_]):
+            return path if last_name(node.func) == "patch" and path.count(".") else ""
+    return ""
 
 
 def _home(value: Any) -> str:

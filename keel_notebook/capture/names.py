@@ -20,7 +20,7 @@ from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
 from keel_notebook.capture.libraries import DUCKDB
 from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names
 from keel_notebook.capture.objects import Objects
-from keel_notebook.capture.parts import IMMUTABLE, may_change
+from keel_notebook.capture.parts import IMMUTABLE, is_memory, may_change
 from keel_notebook.capture.snapshot import Snapshot
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
@@ -287,7 +287,7 @@ class NameWatch:
         in_place = (in_place | shared_with.names) - shared_with.apart - classes
         gone = snapshot.missing(namespace, differing) | {name for name in cell.deletes if name not in namespace}
         return Changed(
-            written=tuple(sorted(rebound | shared | in_place | set(attributes.put))),
+            written=tuple(sorted((rebound | shared | in_place | set(attributes.put)) - shared_with.apart)),
             deleted=tuple(sorted({name for name in gone if not self._is_ours(name, cell)} | set(attributes.gone))),
             in_place=tuple(sorted(in_place)),
             ambiguous=tuple(sorted(same - shared - in_place)),
@@ -325,16 +325,17 @@ class NameWatch:
 
     def _sharing(self, changed: set[str], snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str]) -> Shared:
         """Names that changed with others which they hold."""
+        memory = {name: namespace[name] for name in rebound if is_memory(namespace[name])}
         if not changed:
-            return Shared()
+            return Shared(apart=self._torn(memory))
         values = {name: namespace[name] for name in changed}
         known = rebound | snapshot.watched.keys()
         others = {name: namespace[name] for name in persons_names(self._shell) if name not in known}
         found = sharing(values.values(), others, without=self._ipythons())
-        return Shared(found.names, found.apart | self._torn(values))
+        return Shared(found.names, found.apart | self._torn(values | memory))
 
     def _torn(self, values: dict[str, Any]) -> frozenset[str]:
-        """Of changed names, those that would not share memory with the others any more."""
+        """Of names that changed, those that would not share memory with the others any more."""
         torn: set[str] = set()
         for name in sorted(values) if len(values) > 1 else ():
             others = {other: value for other, value in values.items() if other != name and other not in torn}

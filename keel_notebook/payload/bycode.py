@@ -92,7 +92,7 @@ class ByCode:
 
     def importable(self, module: ModuleType) -> bool:
         """Whether a module comes back by importing its name (C53)."""
-        return module.__name__ != "__main__" and sys.modules.get(module.__name__) is module
+        return sys.modules.get(module.__name__) is module
 
     def _variable(self, variable: Any) -> Any:
         if variable.__module__ != "__main__":

@@ -170,7 +170,7 @@ class PlainWriter:
     def _reference(self, value: Any) -> tuple[str, Sequence[Any]]:
         """A module, or a function or class that a module holds under its name (C53)."""
         if isinstance(value, ModuleType):
-            if by_name(value.__name__, "__name__") is None or value.__name__ == "__main__":
+            if by_name(value.__name__, "__name__") is None:
                 raise NotPlain
             return "module", (value.__name__,)
         home, qualname = getattr(value, "__module__", None), value.__qualname__

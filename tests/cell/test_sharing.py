@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keel_notebook.capture.attributes import attributes_set
 from keel_notebook.core.asks import asks
 from keel_notebook.core.sharing import SHARING, AsItIs, Pattern, accepted, differing
 from tests.crash.shells import Zygote
@@ -122,3 +123,19 @@ def test_differences_in_words(now: Pattern, applied: tuple[str, ...], said: list
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_what_was_put_back_tells_nothing(name: str) -> None:
     assert list(differing(RECORDED, AsItIs(Pattern(("a", "b")), put_back=frozenset({name})))) == []
+
+
+def test_what_functions_set_in_their_own_variables_is_no_attribute_of_a_module() -> None:
+    text = """
+class Session:
+    def __init__(s, p):
+        s.p = p
+        module.q = p
+def f():
+    local = 1
+    local.x = 2
+    setattr(local, "y", 2)
+    setattr(module, "z", 2)
+module.w = 1
+"""
+    assert set(attributes_set(ast.parse(text))) == {"module.q", "module.z", "module.w"}
