@@ -111,6 +111,8 @@ class Recorded:
     """Ids of entries that the owner's key did not seal (E050)."""
     generation: int = 0
     """How often a person asked that a guarded step be done anew, under a new idempotency key."""
+    rejected: str = ""
+    """Why the records that there were do not count any more, where nothing was tried since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +321,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
     if recorded.tries:
         return Execute(attempt, "its kernel went away while it ran")
-    return Execute(attempt, _first_time(facts, recorded.entries))
+    return Execute(attempt, _first_time(facts, recorded))
 
 
 def _same_set(facts: Facts, entry: Entry) -> bool:
@@ -356,9 +358,9 @@ def _not_replayable(facts: Facts, valid: Entry | None, newest_ok: Entry | None, 
     return "; ".join(map(str, differences(facts, newest_ok, now=now)))
 
 
-def _first_time(facts: Facts, entries: Sequence[Entry]) -> str:
-    own = [entry for entry in entries if _same_set(facts, entry)]
-    if entries and not own:
+def _first_time(facts: Facts, recorded: Recorded) -> str:
+    own = [entry for entry in recorded.entries if _same_set(facts, entry)]
+    if recorded.entries and not own:
         return "there is no record of it with these parameters"
     match own[0].status if own else None:
         case Status.FAILED:
@@ -366,4 +368,4 @@ def _first_time(facts: Facts, entries: Sequence[Entry]) -> str:
         case Status.INTERRUPTED:
             return "it was interrupted last time"
         case _:
-            return "there is no record of it"
+            return recorded.rejected or "there is no record of it"

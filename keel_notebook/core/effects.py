@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from keel_notebook.core.decide import Decision, Diverged, Facts, Refuse, Replay, Response, same
+from keel_notebook.core.decide import Decision, Diverged, Execute, Facts, Refuse, Replay, Response, same
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.lifecycle import NEW_KEY
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, FlowId, Input, Kind, Status
@@ -149,7 +149,7 @@ def decide_step(  # noqa: PLR0913 - what the decision depends on, all by name
     if effect is not Effect.EXACTLY_ONCE:
         if isinstance(ordinary, Refuse) or _stops(ordinary):
             return ordinary
-        fire = decide_effect(effect, history.under_key, valid=None)
+        fire = _why(decide_effect(effect, history.under_key, valid=None), ordinary, history)
         return replace(fire, attempt=getattr(ordinary, "attempt", 1)) if isinstance(fire, Fire) else fire
     answer = decide_effect(effect, history.under_key, valid=None, on_ambiguous=on_ambiguous)
     if isinstance(answer, Replay):
@@ -162,6 +162,13 @@ def decide_step(  # noqa: PLR0913 - what the decision depends on, all by name
         copied = not anew and [e for e in history.copies if same(e.code, facts.code) and same_inputs(e, facts.inputs)]
         if copied:
             return Refuse("E060", "a notebook that this one is a copy of did it with these inputs")
+    return _why(answer, ordinary, history)
+
+
+def _why(answer: EffectDecision, ordinary: Decision, history: StepHistory) -> EffectDecision:
+    """Where nothing is recorded under the key, the step is begun for the reason for which any other would be."""
+    if isinstance(answer, Fire) and isinstance(ordinary, Execute) and not history.under_key:
+        return replace(answer, why=ordinary.why)
     return answer
 
 

@@ -5,7 +5,7 @@ Pure: the journal's entries go in, ``decide``'s ``Recorded`` comes out (DESIGN 5
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from keel_notebook.core.decide import Recorded, same
@@ -21,6 +21,9 @@ _SAYS = RECORDS | {Kind.RETIRE}
 FORGET, RERUN, REVIVE, NEW_KEY = "forget", "rerun", "revive", "new-key"
 """What a retiring entry says in its ``key``: reject every record, reject this fingerprint, count deaths anew, do a
 guarded effect anew under a new idempotency key."""
+
+UNDONE = "undone"
+"""What the ``why`` of a retiring entry says where an undo wrote it."""
 
 _OPEN = frozenset({Status.RUNNING, Status.INTENT})
 
@@ -77,7 +80,9 @@ def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "
     tries, deaths, memory = _unfinished(own, records, now)
     untrusted = frozenset(entry.entry for entry in live if entry.entry in records.untrusted)
     ended = tuple(entry for entry in live if entry.status not in _OPEN)
-    return Recorded(ended, tries=tries, deaths=deaths, memory=memory, untrusted=untrusted, generation=anew)
+    newest = next((entry for entry in entries if entry.key != REVIVE), None)
+    why = rejection(newest) if newest is not None and newest.kind is Kind.RETIRE else ""
+    return Recorded(ended, tries, deaths, memory, untrusted, generation=anew, rejected=why)
 
 
 def _is_retry(entry: Entry) -> bool:
@@ -95,6 +100,32 @@ def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
             return
         elif entry.key == RERUN:
             rejected.add(fingerprint_of(entry))
+
+
+def rejection(retire: Entry) -> str:
+    """Why the records before a retiring entry do not count any more; empty where they still do (``revive``)."""
+    if retire.key == FORGET:
+        return "its records were forgotten"
+    if retire.key == NEW_KEY and retire.why == UNDONE:
+        return "it was undone"
+    return "a rerun was asked for" if retire.key in {RERUN, NEW_KEY} else ""
+
+
+def rejected(entries: Sequence[Entry]) -> dict[EntryId, str]:
+    """The records that do not count any more, each with why. ``entries`` are a flow's, in the order written."""
+    whole: dict[str, str] = {}
+    alike: dict[tuple[str, Fingerprint], str] = {}
+    found: dict[EntryId, str] = {}
+    for entry in reversed(entries):
+        if entry.kind is Kind.RETIRE and entry.key == RERUN:
+            alike.setdefault((entry.step, fingerprint_of(entry)), rejection(entry))
+        elif entry.kind is Kind.RETIRE and (why := rejection(entry)):
+            whole.setdefault(entry.step, why)
+        elif entry.kind in RECORDS and (whole or alike):
+            why = whole.get(entry.step, "") or alike.get((entry.step, fingerprint_of(entry)), "")
+            if why:
+                found[entry.entry] = why
+    return found
 
 
 def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprint) -> tuple[int, int, int]:

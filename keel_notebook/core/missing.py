@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keel_notebook.core.auto import is_automatic
+from keel_notebook.core.lifecycle import rejected
 from keel_notebook.core.model import Effect, Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
 from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of, record_of
@@ -78,6 +79,7 @@ class _Walk:
         by_id: dict[EntryId, Entry] = {entry.entry: entry for entry in entries}
         self.cells: list[Entry] = []
         self._touched: dict[str, list[int]] = {}
+        self._gone = rejected(entries)
         for entry in entries:
             cell = record_of(entry, by_id) or (entry if _ran_plainly(entry) else None)
             if cell is not None:
@@ -92,7 +94,8 @@ class _Walk:
     def holds(self, at: int, name: str) -> bool:
         """Whether a cell's record holds the name."""
         cell = self.cells[at]
-        return cell.payload is not None and any(item.name == name for item in cell.writes)
+        counts = cell.payload is not None and cell.entry not in self._gone
+        return counts and any(item.name == name for item in cell.writes)
 
     def defines(self, at: int, name: str) -> bool:
         """Whether a plain cell makes the name by an import or a definition, which restoring carries out anyway."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
+from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded, rejected
 from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords
@@ -295,7 +295,7 @@ def _without_record(
             return Action.REFUSED, f"the kernel died {in_a_row(deaths)} in it (KEEL-E032)"
         if last.status is not Status.OK:
             return Action.EXECUTES, _ending(last)
-        return Action.EXECUTES, "a rerun was asked for"
+        return Action.EXECUTES, rejected(mine.entries).get(last.entry, "a rerun was asked for")
     if newest is None:
         return Action.EXECUTES, "there is no record of it"
     if options.on_divergence == "fail":

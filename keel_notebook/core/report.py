@@ -12,7 +12,7 @@ from typing import Any
 
 from keel_notebook.core.decide import Part
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
-from keel_notebook.core.lifecycle import FORGET, RECORDS, fingerprint_of, newest_ok, recorded
+from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RECORDS, fingerprint_of, newest_ok, recorded, rejection
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.stale import stale_reasons
@@ -128,8 +128,8 @@ def _steps(moment: Moment, decided: Mapping[str, StepDone], order: Sequence[str]
 def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]) -> StepSeen:
     alone = replace(moment.records, entries=entries)
     kept = [entry for entry in entries if entry.kind in RECORDS or entry.kind is Kind.RETIRE]
-    if kept and kept[-1].key == FORGET:
-        done = None  # whatever it came to, a person wanted it forgotten
+    if kept and kept[-1].kind is Kind.RETIRE and kept[-1].key in {FORGET, NEW_KEY}:
+        done = None  # whatever it came to, a person wanted it forgotten, or it was undone
     attempt = _newest_attempt(kept)
     record = newest_ok(alone, name)
     deaths = 0
@@ -148,6 +148,7 @@ def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]
         deaths=deaths,
         waits=frozenset() if _is_over(attempt, done) else _open_waits(entries),
         history=tuple(entry for entry in kept if entry.status is Status.OK),
+        rejected=next((why for entry in reversed(kept) if entry.kind is Kind.RETIRE and (why := rejection(entry))), ""),
     )
 
 
@@ -191,7 +192,7 @@ def _rejected(step: StepSeen) -> str:
     attempt = step.attempt
     if attempt is None or attempt.status is not Status.OK or attempt is step.record:
         return ""
-    return "a rerun was asked for"
+    return step.rejected
 
 
 def _row(step: StepSeen, moment: Moment) -> StepRow:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.done import DECISION, REPLAYED
 from keel_notebook.core.dotted import PATCHED
-from keel_notebook.core.lifecycle import RECORDS
+from keel_notebook.core.lifecycle import RECORDS, rejected
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
 
@@ -55,18 +55,21 @@ def holdings(entries: Sequence[Entry]) -> Holdings:
     touched: dict[str, Entry] = {}
     recorded: dict[str, Entry] = {}
     settings: dict[tuple[str, str], Entry] = {}
+    gone = rejected(entries)
     for entry in entries:
         record = record_of(entry, by_id)
         if record is not None:
-            _bind(record, held, plain, touched)
+            _bind(record, held, plain, touched, holds=record.payload is not None and record.entry not in gone)
             settings.pop(cell := (record.step, record.key), None)
+            if record.entry in gone:
+                continue
             settings[cell] = record
             if record.payload is not None:
                 recorded |= dict.fromkeys(_held(record), record)
         elif entry.kind is Kind.PLAIN and entry.status is Status.OK:
             _plain(entry, held, plain, touched)
     order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
-    lost = tuple(_lost(held, plain, touched))
+    lost = tuple(_lost(held, plain, touched, gone))
     return Holdings(held, tuple(order), tuple(_definitions(plain)), lost, recorded, tuple(settings.values()))
 
 
@@ -84,12 +87,15 @@ def _held(record: Entry) -> set[str]:
     return {item.name for item in record.writes} - set(record.ambient.get(PATCHED, ()))
 
 
-def _bind(record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry]) -> None:
+def _bind(
+    record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry], *, holds: bool
+) -> None:
+    """Take in what a step bound. ``holds``: its record is there and counts (not that of ``--always``, not rejected)."""
     wrote, lost = {item.name for item in record.writes}, {item.name for item in record.not_stored}
     for name in wrote | lost | set(record.deleted):
         for place in (held, plain, touched):
             place.pop(name, None)
-    if record.payload is None:  # a resource (--always): what it makes is never stored
+    if not holds:
         lost |= wrote
         wrote = set()
     held |= dict.fromkeys(wrote & _held(record), record)
@@ -109,7 +115,9 @@ def _plain(entry: Entry, held: dict[str, Entry], plain: dict[str, Entry], touche
             place.pop(name, None)
 
 
-def _lost(held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mapping[str, Entry]) -> Iterator[Lost]:
+def _lost(
+    held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mapping[str, Entry], gone: Mapping[EntryId, str]
+) -> Iterator[Lost]:
     for name, entry in sorted({**plain, **touched}.items()):
         if name in held:
             continue
@@ -117,7 +125,8 @@ def _lost(held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mappin
             if name not in {defined for _, source in _definitions({name: entry}) for defined in names_of(source)}:
                 yield Lost(name, ": ".join(filter(None, (f"run cell {entry.occurrence}", _reason(entry, name)))))
         else:
-            yield Lost(name, f"run step {entry.step}: {_reason(entry, name) or 'a resource is never stored'}")
+            why = gone.get(entry.entry, "") or _reason(entry, name) or "a resource is never stored"
+            yield Lost(name, f"run step {entry.step}: {why}")
 
 
 def _reason(entry: Entry, name: str) -> str:

@@ -69,6 +69,8 @@ class StepSeen:
     """Kinds of open waits inside the step."""
     history: tuple[Entry, ...]
     stale: str = ""
+    rejected: str = ""
+    """Why the newest of its records that a person rejected does not count."""
 
 
 def step_options(source: str) -> StepOptions:

@@ -37,6 +37,11 @@ class Undoing:
     """Why: the error code of what failed, or ``asked``."""
 
 
+def in_order(done: Iterable[Done]) -> list[Done]:
+    """Steps in the order in which they were done: by their attempts' entries, which a replay does not write anew."""
+    return sorted(done, key=lambda one: tuple(map(int, one.attempt.split("."))))
+
+
 def undoing(entries: Iterable[Entry]) -> Undoing | None:
     """The undoing that is going on in a flow. ``entries``: newest first."""
     for entry in entries:

@@ -15,7 +15,7 @@ from typing import Any
 from keel_notebook.core import undo as u
 from keel_notebook.core.done import EXECUTED
 from keel_notebook.core.flowstate import STATUS, FlowStatus
-from keel_notebook.core.lifecycle import NEW_KEY
+from keel_notebook.core.lifecycle import NEW_KEY, UNDONE
 from keel_notebook.core.model import Entry, Kind, Problem, Status, entry_id
 from keel_notebook.core.ports import FlowRecords, Known
 from keel_notebook.engine import scope
@@ -100,7 +100,10 @@ class Undos:
         return undoer.undo(wanted, code="failed" if failed else "asked")
 
     def _done(self, calls: Calls) -> list[u.Done]:
-        """The steps that ran or came back here, in order, each with the attempt that did it."""
+        """The steps that ran or came back here, in the order in which they were done, each with its attempt.
+
+        A replay is no doing: a step that came back below others was done when its attempt was.
+        """
         entries = calls.journal.records(calls.parts.flow).entries
         newest = {e.step: e for e in entries if e.kind is Kind.STEP and e.run == calls.run}
         found = []
@@ -108,7 +111,7 @@ class Undos:
             attempt = self._ledger.done[step].entry or (newest[step].entry if step in newest else None)
             if attempt is not None:
                 found.append(u.Done(step, attempt))
-        return found
+        return u.in_order(found)
 
     @staticmethod
     def _unknown(step: str) -> u.Done:
@@ -197,7 +200,7 @@ class Undoer:
         retired = (e for e in entries if e.kind is Kind.RETIRE and e.step == done.step and e.key == NEW_KEY)
         if not any(e.ambient.get("of") == done.attempt for e in retired):
             entry = replace(_entry(self._calls, done.step, done.attempt, ""), kind=Kind.RETIRE, key=NEW_KEY)
-            self._calls.journal.append(replace(entry, why="undone"), synced=True)
+            self._calls.journal.append(replace(entry, why=UNDONE), synced=True)
 
     def _mark(self, status: FlowStatus, steps: Sequence[u.Done], code: str) -> None:
         kept = {"status": str(status), "code": code, "undo": [[one.step, one.attempt] for one in steps]}

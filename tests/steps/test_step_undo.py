@@ -1,5 +1,7 @@
 """Taking back what steps did: `%%keel_undo`, ``keel.undo``, `%keel undo` (O26-O28)."""
 
+import pytest
+
 from keel_notebook.core.model import Kind, Status
 from keel_notebook.engine import undoing
 from tests.steps.conftest import Vanished
@@ -39,6 +41,60 @@ def test_o26_an_undo_is_bound_again_at_a_replay_with_the_value_that_was_journale
     book.again("def cancel(i): hit(f'cancel{i}')", cell)
     book.ok("%keel undo order")
     assert book.hits == ["cancel8", "cancel7"]
+
+
+def test_o26_the_order_is_that_in_which_things_happened_not_that_of_the_last_replays(book):
+    pay = "%%keel_step pay --effect exactly_once\nhit('pay')\nkeel.undo(hit, 'refund')\n"
+    hotel = "%%keel_step hotel\nhit('hotel')\nkeel.undo(hit, 'cancel')\n"
+    for cell in (pay, hotel, pay):
+        book.ok(cell)
+    book.again(hotel, pay)
+    book.ok("%keel undo")
+    assert book.hits == ["pay", "hotel", "cancel", "refund"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"), [("%keel undo s1", "it was undone"), ("%keel forget s1", "its records were forgotten")]
+)
+def test_what_was_undone_or_forgotten_is_not_shown_as_there_and_executes_for_that_reason(book, line, why):
+    run(book, CELLS[:4])
+    book.again(*CELLS[:4])
+    book.ok(line)
+    rows = {row.name: row for row in book.ok("%keel").result.report.steps}
+    assert [(row.state, row.decision, row.why) for row in [rows.get("s1")] if row] in ([], [("stale", None, why)])
+    assert rows["s2"].state == "replayed"
+    assert [row.why for row in book.ok("%keel plan").result.report.rows if row.step == "s1"] == [why]
+    book.ok(STEPS[0])
+    assert book.entries(Kind.STEP, "s1")[-1].why == why
+
+
+def test_an_undone_guarded_step_happens_again_for_that_reason(book):
+    pay = "%%keel_step pay --effect exactly_once\nkeel.undo(hit, 'refund')\n"
+    book.ok(pay)
+    book.ok("%keel undo")
+    book.ok(pay)
+    assert [e.why for e in book.entries(Kind.STEP, "pay")] == ["there is no record of it", "it was undone"]
+
+
+def test_what_was_undone_or_forgotten_is_not_restored_and_its_name_is_listed_with_the_reason(book):
+    book.ok("%%keel_step hotel\nroom = 7; keel.undo(hit, 'cancel')\n")
+    book.ok("%%keel_step other\nzz = 8\n")
+    book.ok("%%keel_step kept\nk = 9\n")
+    book.ok("%keel undo hotel")
+    book.ok("%keel forget other")
+    book.kill()
+    book.boot()
+    report = book.session.restore()
+    assert report.restored == ("k",)
+    reasons = {lost.name: lost.reason for lost in report.missing}
+    assert reasons["room"] == "run step hotel: it was undone"
+    assert reasons["zz"] == "run step other: its records were forgotten"
+    assert not {"room", "zz"} & book.shell.user_ns.keys()
+    assert book.session.restore(["room", "zz"]).restored == ()
+    book.session.restore(["zz"], run=True)
+    assert book["zz"] == 8
+    assert "room" not in book.shell.user_ns
+    assert book.hits == ["cancel"]
 
 
 def test_o26_registering_again_replaces_and_a_step_that_failed_can_be_undone(book):
