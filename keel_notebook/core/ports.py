@@ -93,7 +93,7 @@ class Seal(Protocol):
 
 class Journal(Protocol):
     """Where entries are kept. One object per kernel; every method may be called from the main thread only,
-    except ``request_shutdown``.
+    except ``request_shutdown`` and ``saving``.
 
     Raises from every method: ``JournalUnreachableError`` (E054) where the folder cannot be used,
     ``DiskFullError`` (E053) where it is full, ``DamagedError`` (E051) where what was read is not what was written.
@@ -112,6 +112,10 @@ class Journal(Protocol):
     @property
     def problem(self) -> KeelError | None:
         """Why nothing is recorded, or nothing is made power-safe; None while all is well."""
+
+    @property
+    def saving(self) -> frozenset[EntryId]:
+        """Entries that survive ``kill -9`` already and a power cut not yet (state ``saving``)."""
 
     def next_seq(self) -> int:
         """The seq of the next entry of this run: 1, 2, …; 0 is reserved (K3). Claimed at the call (K4)."""

@@ -20,7 +20,7 @@ from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import Assumed, Body, Look, Swap
 from keel_notebook.engine.stepper import Stepper
-from keel_notebook.errors import AmbiguousError, DamagedError, KeelError, SettingsError
+from keel_notebook.errors import AmbiguousError, DamagedError, KeelError, LeaseError, SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,10 @@ class Guarded:
             raise self._refused(stepper, look, answer)
         if isinstance(answer, d.Diverged):
             raise stepper.stopped(look, answer.differences)
-        self._take(look)
+        try:
+            self._take(look)
+        except LeaseError as error:
+            raise stepper.refused(look, error, "another kernel holds this flow", ()) from None
         try:
             return self._under_the_lease(stepper, stepper.look(look.step.flow, look.cell, root=look.step.root), policy)
         except BaseException:

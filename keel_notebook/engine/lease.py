@@ -95,6 +95,15 @@ class Lease:
             expires_at=float(str(found["expires_at"])),
         )
 
+    def elsewhere(self) -> LeaseSeen | None:
+        """Who else holds the lease now, as far as the file tells; nothing is taken. Raises OSError, ValueError."""
+        seen = self.seen()
+        if seen.holder is None or seen.holder == self._holder:
+            return None
+        if (seen.holder.host, seen.holder.boot) == (self._holder.host, self._holder.boot):
+            return seen if _there(seen.holder.pid) else None
+        return seen if seen.expires_at > self._clock.now() else None
+
     def acquire(self) -> int:
         """Take the lease and return its fence, larger than every earlier one.
 
@@ -216,6 +225,13 @@ class Lease:
 
 def _check(content: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(content, sort_keys=True).encode())
+
+
+def _there(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    import psutil  # noqa: PLC0415 - only who looks at a lease that another holds asks
+
+    return bool(psutil.pid_exists(pid))
 
 
 def _stopped(pid: int) -> bool:

@@ -216,15 +216,40 @@ def resolve(journal: Journal, clock: Clock, *, promise_id: str, token: str, valu
     True if this was the answer, False if it had been answered before. Raises UnknownPromiseError (E071),
     PromiseRefusedError (E070), CannotStoreError (E020) where the value is not plain.
     """
-    flow = flow_of(promise_id)
-    entries = [e for e in journal.records(flow).entries if e.kind is Kind.PROMISE and e.key == promise_id]
-    made = next((entry for entry in entries if entry.call == "promise"), None)
+    made = _made(journal, promise_id)
+    # Z33: the token first, in constant time; only who has it learns whether there is an answer already.
+    if not hmac.compare_digest(token_hash(made.flow, promise_id, token), str(made.ambient.get("token_hash", ""))):
+        raise PromiseRefusedError(promise=promise_id)
+    return _answer(journal, clock, made, value, by="token")
+
+
+def approve(journal: Journal, clock: Clock, *, promise_id: str, value: Any = None) -> bool:
+    """Answer a promise as the owner of the journal, who may have lost the token or never had one to look up.
+
+    Whoever has the owner's key could write any record, so this opens nothing that was closed; the answer says that
+    no token was used. Only promises that this key sealed: another person's wait for their token. True if this was
+    the answer, False if it had been answered before. Raises as ``resolve`` does.
+    """
+    made = _made(journal, promise_id)
+    if made.entry in journal.records(made.flow).untrusted:
+        raise PromiseRefusedError(promise=promise_id)
+    return _answer(journal, clock, made, value, by="owner")
+
+
+def _of(journal: Journal, promise_id: str) -> list[Entry]:
+    found = journal.records(flow_of(promise_id)).entries
+    return [entry for entry in found if entry.kind is Kind.PROMISE and entry.key == promise_id]
+
+
+def _made(journal: Journal, promise_id: str) -> Entry:
+    made = next((entry for entry in _of(journal, promise_id) if entry.call == "promise"), None)
     if made is None:
         raise UnknownPromiseError(promise=promise_id)
-    # Z33: the token first, in constant time; only who has it learns whether there is an answer already.
-    if not hmac.compare_digest(token_hash(flow, promise_id, token), str(made.ambient.get("token_hash", ""))):
-        raise PromiseRefusedError(promise=promise_id)
-    if any(_answers(entry, promise_id) for entry in entries):
+    return made
+
+
+def _answer(journal: Journal, clock: Clock, made: Entry, value: Any, *, by: str) -> bool:
+    if any(_answers(entry, made.key) for entry in _of(journal, made.key)):
         return False
     raw = plain.envelope(value)
     if raw is None:
@@ -232,14 +257,19 @@ def resolve(journal: Journal, clock: Clock, *, promise_id: str, token: str, valu
         raise CannotStoreError(name="the answer", type=kind, step=made.step, reason="plain values only")
     now, seq = clock.now(), journal.next_seq()
     answer = Entry(
-        entry=entry_id(journal.run, seq), flow=flow, run=journal.run, seq=seq, step=made.step, kind=Kind.PROMISE,
-        status=Status.OK, key=promise_id, call="answer", payload=Payload(journal.blob(raw), (), (), len(raw)),
-        started_at=now, ended_at=now,
+        entry=entry_id(journal.run, seq), flow=made.flow, run=journal.run, seq=seq, step=made.step, kind=Kind.PROMISE,
+        status=Status.OK, key=made.key, call="answer", payload=Payload(journal.blob(raw), (), (), len(raw)),
+        ambient={"by": by}, started_at=now, ended_at=now,
     )  # fmt: skip
     journal.append(answer, synced=True)
+    look_again()
+    return True
+
+
+def look_again() -> None:
+    """Wake who waits here: an answer was written, by this process or by another one."""
     with _Waiters.condition:
         _Waiters.condition.notify_all()
-    return True
 
 
 def _answers(entry: Entry, promise_id: str) -> bool:

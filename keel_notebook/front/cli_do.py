@@ -73,8 +73,11 @@ def trust(target: str, flow: str, *, as_json: bool) -> None:
 @click.argument("promise")
 @click.option("--token", default="", metavar="T", help="The token that was shown; `-` or none: KEEL_TOKEN, else stdin.")
 @click.option("--value", default="null", metavar="JSON", help="The answer [null].")
+@click.option("--as-owner", is_flag=True, help="Without a token, for promises that your own key sealed.")
 @inside
-def resolve(promise: str, token: str, value: str, target: str, *, as_json: bool) -> None:
+def resolve(  # noqa: PLR0913 - the command's options
+    promise: str, token: str, value: str, target: str, *, as_owner: bool, as_json: bool
+) -> None:
     """Answer a promise, while its kernel is busy, asleep or gone.
 
     A token on the command line can be seen by others on the machine; KEEL_TOKEN and standard input cannot.
@@ -86,11 +89,20 @@ def resolve(promise: str, token: str, value: str, target: str, *, as_json: bool)
         answer = json.loads(value)
     except ValueError:
         raise SettingsError(where="--value", detail="is not JSON (a text needs its quotes)") from None
-    secret = token if token not in {"", "-"} else os.environ.get("KEEL_TOKEN") or sys.stdin.readline().strip()
+    if as_owner and token:
+        raise SettingsError(where="keel resolve", detail="--token or --as-owner, not both")
+    secret = "" if as_owner else _token(token)
     with _writing(cli_open.existing(cli_open.place_of(target).journal)) as journal:
-        first = waits.resolve(journal, Clock(), promise_id=promise, token=secret, value=answer)
+        if as_owner:
+            first = waits.approve(journal, Clock(), promise_id=promise, value=answer)
+        else:
+            first = waits.resolve(journal, Clock(), promise_id=promise, token=secret, value=answer)
     said = "{promise} is answered" if first else "{promise} was answered before; that answer stays"
     told({"promise": promise, "resolved": True, "first": first}, said, as_json=as_json)
+
+
+def _token(told: str) -> str:
+    return told if told not in {"", "-"} else os.environ.get("KEEL_TOKEN") or sys.stdin.readline().strip()
 
 
 @command

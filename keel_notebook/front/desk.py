@@ -7,9 +7,11 @@ never looked at, and what must happen on the main thread is named in ``ON_MAIN``
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +19,28 @@ from keel_notebook import __version__
 from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.ids import default_flow, named_flow
-from keel_notebook.core.lifecycle import FORGET, REVIVE
-from keel_notebook.core.model import Entry, FlowId
+from keel_notebook.core.lanes import Lanes, lanes_in
+from keel_notebook.core.lifecycle import FORGET, REVIVE, newest_ok
+from keel_notebook.core.model import Entry, EntryId, FlowId
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.states import edited_steps
 from keel_notebook.core.units import count
 from keel_notebook.core.why import why
-from keel_notebook.errors import KeelError, NotYetError, SettingsError
+from keel_notebook.engine.lease import Holder, Lease, LeaseSeen
+from keel_notebook.engine.waits import look_again
+from keel_notebook.errors import KeelError, NotYetError, SettingsError, UnknownPromiseError
 from keel_notebook.front import lineage
+from keel_notebook.front.approving import approve
 from keel_notebook.front.tables import local_time
+from keel_notebook.journal import liveness
 from keel_notebook.journal.flows import known_flows
 from keel_notebook.journal.reader import JournalReader, read_journal
 from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
 from keel_notebook.session import Session
 from keel_notebook.wiring import journal_folder, notebook_path
 
-ON_MAIN = frozenset({"recover", "forget", "revive", "trust", "auto"})
+ON_MAIN = frozenset({"recover", "forget", "revive", "trust", "auto", "branch", "use"})
 """Questions that write or touch the notebook's names: the main thread answers them, between cells."""
 FLAGS = frozenset({"rerun", "accept"})
 """Questions that set a flag; only where no journal is open yet they open it, which is the main thread's as well."""
@@ -71,6 +78,9 @@ class Desk:
             "recover": self._recover,
             "auto": self._auto,
             "trust": self._trust,
+            "approve": self._approve,
+            "branch": self._branch,
+            "use": self._use,
         }
 
     def answer(self, ask: Ask) -> Answer:
@@ -104,7 +114,7 @@ class Desk:
     # ---- what is read
 
     def _hello(self, ask: Ask) -> Answer:
-        can = ["replay", "rerun", "accept", "forget", "revive", "trust", "auto"]
+        can = ["replay", "rerun", "accept", "forget", "revive", "trust", "auto", "approve", "branch"]
         if callable(getattr(self._session, "restore", None)):
             can.append("recover")
         flow = self._told_cells(ask) if "cells" in ask else self._flow(ask)
@@ -126,22 +136,28 @@ class Desk:
         if records is None:
             return lineage.empty_view(now=now, notebook=str(notebook or "")) | {"auto": session.auto_s}
         own = self._own_run()
+        lanes, done = lanes_in(records.entries), self._done()
+        records = _in_lane(records, lanes)
         report = status(
             records,
-            done=self._done(),
+            done=done,
             now=now,
             live=own is not None,
             notebook=str(notebook or ""),
             order=[*self._cells] or self._order(),
             run=own,
+            unsynced=self._saving(),
             edited=edited_steps(records, self._cells),
         )
         view = lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
-        return view | {"auto": self._auto_s(notebook)}
+        held = lineage.held_view(self._held(records.flow), done)
+        more = {"auto": self._auto_s(notebook), "lanes": lineage.lanes_view(lanes, records.entries), "held": held}
+        return view | more
 
     def _why(self, ask: Ask) -> Answer:
         name = str(ask.get("step", ""))
         records = self._existing()
+        records = _in_lane(records, lanes_in(records.entries))
         done = self._done()
         report = why(name, records, done, run=self._own_run(), when=local_time)
         wanted = {report.record, getattr(lineage.newest_attempt(records, name), "entry", None)}
@@ -153,7 +169,9 @@ class Desk:
         return lineage.timeline_view(self._existing(), most=most, now=self._session.clock.now())
 
     def _waiting(self, _: Ask) -> Answer:
-        return {"waits": lineage.waiting_view(self._existing()), "now": self._session.clock.now()}
+        records = self._existing()
+        told = {"waits": lineage.waiting_view(records), "answered": lineage.answers_view(records)}
+        return told | {"now": self._session.clock.now()}
 
     def _storage(self, _: Ask) -> Answer:
         records = self._existing()
@@ -199,6 +217,35 @@ class Desk:
         name = self._known(ask)
         self._session.retire(name, key)
         return {"said": said.format(name=name)}
+
+    def _approve(self, ask: Ask) -> Answer:
+        """Answer an open promise as the journal's owner. In a process of its own: the kernel's may be in the midst."""
+        promise = str(ask.get("promise", ""))
+        wait = next((one for one in lineage.waiting_view(self._existing()) if one["id"] == promise), None)
+        if not promise or wait is None:
+            raise UnknownPromiseError(promise=promise)
+        assert self._reader is not None
+        first = approve(self._reader[0], promise, ask.get("value"), key_file=self._session.settings.key_file)
+        look_again()
+        name = wait["name"]
+        return {"said": f"{name} is answered" if first else f"{name} was answered before; that answer stays"}
+
+    def _branch(self, ask: Ask) -> Answer:
+        name = self._known(ask)
+        attached = self._session.attached()
+        records, keeper = attached.journal.records(attached.flow.id), attached.stepper.lanes
+        entry = newest_ok(keeper.seen(records), name)
+        if entry is None:
+            raise SettingsError(where=name, detail="has no record yet, so that there is nothing to branch from")
+        left = keeper.lanes(records).lanes[keeper.current].title
+        lane = keeper.leave(name, "a person branched here", entry, records)
+        return {"said": f"{lane} is in use: what executes is recorded in it, and the records of {left} stay"}
+
+    def _use(self, ask: Ask) -> Answer:
+        attached = self._session.attached()
+        records = attached.journal.records(attached.flow.id)
+        lane = attached.stepper.lanes.use(str(ask.get("lane", "")), records)
+        return {"said": f"{lane.title} is in use: its records are the newest ones"}
 
     def _auto(self, _: Ask) -> Answer:
         """Auto mode on where it is off, and the other way round."""
@@ -268,9 +315,28 @@ class Desk:
         leader = self._session._leader
         return dict(leader.ledger.done) if leader else {}
 
+    def _saving(self) -> frozenset[EntryId]:
+        leader = self._session._leader
+        return leader.attached.journal.saving if leader else frozenset()
+
+    def _held(self, flow: FlowId) -> LeaseSeen | None:
+        """Who else holds the flow's lease. A file that cannot be read tells of nobody: nothing is decided here."""
+        assert self._reader is not None
+        mine = Holder(liveness.host(), os.getpid(), liveness.boot())
+        lease = Lease(self._reader[0] / "leases", flow, holder=mine, clock=self._session.clock)
+        try:
+            return lease.elsewhere()
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def _order(self) -> list[str]:
         leader = self._session._leader
         return list(leader.ledger.order) if leader else []
+
+
+def _in_lane(records: FlowRecords, lanes: Lanes) -> FlowRecords:
+    """The records, those of the lane in use as the newest ones."""
+    return replace(records, entries=lanes.ordered(records.entries))
 
 
 def _flow_of(folder: Path, notebook: Path | None, settings: Any) -> FlowId:

@@ -11,13 +11,16 @@ from dataclasses import asdict
 from typing import Any
 
 from keel_notebook.core.done import StepDone
-from keel_notebook.core.lifecycle import RECORDS, entry_named, newest_ok
+from keel_notebook.core.lanes import Lanes
+from keel_notebook.core.lifecycle import FORGET, RECORDS, entry_named, newest_ok
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport
 from keel_notebook.core.sources import same_code
 from keel_notebook.core.why import InputPair, WhyReport
+from keel_notebook.engine.lanes import steps_of
+from keel_notebook.engine.lease import LeaseSeen
 
 NEAR = 0.7
 """A kernel that was last seen with this part of the memory probably died of it."""
@@ -213,16 +216,64 @@ def storage_view(records: FlowRecords) -> list[dict[str, Any]]:
 
 
 def waiting_view(records: FlowRecords) -> list[dict[str, Any]]:
-    """Open promises and timers. Tokens are not in the journal, so they cannot be here (DESIGN 8)."""
-    kinds = {Kind.PROMISE: "promise", Kind.SLEEP: "sleep"}
+    """Open promises and timers. Tokens are not in the journal, so they cannot be here (DESIGN 8).
+
+    A promise is open until it is answered, also where its step has ended: a later cell may wait for it.
+    """
+    answered = {entry.key for entry in records.entries if entry.kind is Kind.PROMISE and entry.call == "answer"}
+    found: list[dict[str, Any]] = []
+    for entry in records.entries:
+        if entry.kind is Kind.RETIRE and entry.key == FORGET:
+            found = [wait for wait in found if wait["step"] != entry.step]
+        elif entry.status is not Status.RUNNING:
+            continue
+        elif entry.kind is Kind.PROMISE and entry.key not in answered:
+            found.append(_wait(entry, "promise", str(entry.ambient.get("name", entry.key)), id=entry.key))
+        elif entry.kind is Kind.SLEEP:
+            found.append(_wait(entry, "sleep", entry.key, until=entry.ambient.get("wake_at")))
+    return found
+
+
+def _wait(entry: Entry, kind: str, name: str, **more: Any) -> dict[str, Any]:
+    head = {"name": name, "step": entry.step, "kind": kind, "since": entry.started_at, "until": None, "id": ""}
+    return head | more
+
+
+def answers_view(records: FlowRecords, *, most: int = 20) -> list[dict[str, Any]]:
+    """The newest promises that were answered: when, and by whom; the answers themselves stay in the journal (Z30)."""
+    made = {e.key: e for e in records.entries if e.kind is Kind.PROMISE and e.call == "promise"}
+    answers = [e for e in records.entries if e.kind is Kind.PROMISE and e.call == "answer" and e.key in made]
     return [
         {
-            "name": entry.key or entry.call or entry.step,
+            "name": str(made[entry.key].ambient.get("name", entry.key)),
             "step": entry.step,
-            "kind": kinds[entry.kind],
-            "since": entry.started_at,
-            "until": entry.ambient.get("until"),
+            "at": entry.started_at,
+            "by": str(entry.ambient.get("by", "token")),
         }
-        for entry in records.entries
-        if entry.kind in kinds and entry.status is Status.RUNNING
+        for entry in reversed(answers[-most:])
     ]
+
+
+def lanes_view(lanes: Lanes, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The lanes of a flow in the order in which they began; none where there is only the first one."""
+    if len(lanes.lanes) == 1:
+        return []
+    return [
+        {
+            "name": lane.title,
+            "current": lane.name == lanes.current,
+            "steps": steps_of(lane.name, entries),
+            "left": "" if not lane.name else lanes.lanes[lane.parent].title,
+            "step": lane.step,
+            "why": lane.why,
+        }
+        for lane in lanes.lanes.values()
+    ]
+
+
+def held_view(seen: LeaseSeen | None, done: Mapping[str, StepDone]) -> dict[str, Any] | None:
+    """Another kernel that holds the flow: who, since when, and which steps it kept from running here (E030)."""
+    if seen is None or seen.holder is None:
+        return None
+    refused = [name for name, one in done.items() if one.refusal == "E030"]
+    return {"by": f"pid {seen.holder.pid} on {seen.holder.host}", "since": seen.since, "refused": refused}

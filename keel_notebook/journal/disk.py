@@ -7,11 +7,12 @@ import contextlib
 import itertools
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from keel_notebook.core.model import Blob, Digest, Entry, FlowId, Kind, Status
+from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, Kind, Status
 from keel_notebook.core.ports import Clock, FlowRecords, RunEnd, RunSeen, Seal
 from keel_notebook.errors import JournalUnreachableError, KeelError
 from keel_notebook.journal import forks, spawn, wire
@@ -69,6 +70,7 @@ class DiskJournal:
         self._seq = itertools.count(1)
         self._views: dict[FlowId, FlowView] = {}
         self._running: set[str] = set()
+        self._ends: deque[tuple[int, EntryId]] = deque()
         self._own_seen: RunSeen | None = None
         self._ask_unwritten = False
         self._closed = False
@@ -102,8 +104,14 @@ class DiskJournal:
 
     @property
     def unsynced(self) -> bool:
-        """Whether something written is not power-safe yet (status ``saving``)."""
+        """Whether something written is not power-safe yet."""
         return not self._safety.is_safe()
+
+    @property
+    def saving(self) -> frozenset[EntryId]:
+        """Entries that are written and not power-safe yet (state ``saving``). Any thread may ask."""
+        upto = self._safety.upto
+        return frozenset(entry for end, entry in tuple(self._ends) if end > upto)
 
     # Writing
 
@@ -130,6 +138,9 @@ class DiskJournal:
             if view is not None:
                 view.whole = was_whole
             raise
+        self._ends.append((end, entry.entry))
+        while self._ends and self._ends[0][0] <= self._safety.upto:
+            self._ends.popleft()
         if objects := wire.objects_of(entry):
             self._safety.entry_written(end, entry.flow, objects, stamp)
         if view is not None and was_whole:
@@ -301,6 +312,7 @@ class DiskJournal:
         for view in self._views.values():
             view.close()
         self._views = {}
+        self._ends.clear()
         self._objects.unsafe = {}
         self._safety.forget()
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from keel_notebook.core.model import Blob, Digest, Entry, FlowId
+from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId
 from keel_notebook.core.ports import Clock, FlowRecords, RunEnd, RunSeen, RunStart, Seal
 from keel_notebook.errors import DamagedError, JournalUnreachableError, KeelError
 from keel_notebook.journal import wire
@@ -49,6 +49,7 @@ class MemoryJournal:
         self.problem: KeelError | None = None
         """Set it to have every writing method raise it."""
         self.unsynced = False
+        self.saving: frozenset[EntryId] = frozenset()
         self._seal = seal
         self._seq = itertools.count(1)
         self._closed = False
@@ -67,6 +68,7 @@ class MemoryJournal:
         written = Written(next(self.folder.stamps), self.fence, (self._seal.sign(body),), body, kept)
         self.folder.written.append(written)
         self.unsynced = not synced
+        self.saving = frozenset() if synced else self.saving | {entry.entry}
 
     def records(self, flow: FlowId) -> FlowRecords:
         """What is recorded of a flow."""
@@ -115,6 +117,7 @@ class MemoryJournal:
     def flush(self, timeout_s: float | None = None) -> bool:  # noqa: ARG002 - the port's name
         """Nothing to wait for."""
         self.unsynced = False
+        self.saving = frozenset()
         return True
 
     def trust(self, flow: FlowId) -> int:

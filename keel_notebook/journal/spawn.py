@@ -112,8 +112,13 @@ def _ask(folder: str, arguments: Sequence[str], question: bytes | None, timeout_
 
 
 def _command(folder: str) -> list[str]:
+    return [*python_module(_MODULE), folder]
+
+
+def python_module(module: str) -> list[str]:
+    """The words that run a module of ours in a child, with ``environment()``."""
     # -P: the notebook's folder may hold a duckdb.py. -W ignore: the user's warning filters are not for this child.
-    return [sys.executable, "-P", "-W", "ignore", "-m", _MODULE, folder]
+    return [sys.executable, "-P", "-W", "ignore", "-m", module]
 
 
 def environment() -> dict[str, str]:

@@ -6,13 +6,21 @@ import { Banner, BannerAction } from './model';
 import { button, h } from './view/dom';
 
 export class BannerRow extends Widget {
+  private banner: Banner | null = null;
+
   constructor(private readonly press: (action: BannerAction, kind: Banner['kind']) => void) {
     super();
     this.addClass('keel-banner');
     this.hide();
   }
 
+  /** What is displayed now; null while there is nothing. */
+  get shown(): Banner | null {
+    return this.isHidden ? null : this.banner;
+  }
+
   display(banner: Banner): void {
+    this.banner = banner;
     this.node.dataset['keelKind'] = banner.kind;
     // A loss interrupts whoever listens; good news waits for a pause.
     this.node.setAttribute('role', banner.kind === 'recovered' ? 'status' : 'alert');

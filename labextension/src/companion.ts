@@ -6,11 +6,13 @@ import { Signal } from '@lumino/signaling';
 
 import { clearBadges, drawBadges } from './badges';
 import { BannerRow } from './banner';
+import { LateError } from './client';
 import { log } from './log';
 import {
   Banner,
   BannerAction,
   Recovered,
+  STANDING,
   announcement,
   continueUpTo,
   diedBanner,
@@ -31,6 +33,9 @@ export interface Settings {
   ageMarks: boolean;
   loadSilently: boolean;
 }
+
+/** Writing an answer down takes a process of its own, and a slow disk takes its time. */
+const APPROVE_MS = 30_000;
 
 export const DEFAULTS: Settings = { autoRecover: false, badges: true, ageMarks: true, loadSilently: true };
 
@@ -150,6 +155,26 @@ export class Companion implements IDisposable {
     return answer.said;
   }
 
+  /** Answer an open promise; the kernel hears it while a cell runs only where its server has subshells. */
+  async approve(promise: string, value: unknown): Promise<string> {
+    try {
+      const answer = await this.watch.client.ask<{ said: string }>('approve', { promise, value }, APPROVE_MS);
+      this.watch.refresh(0);
+      return answer.said;
+    } catch (problem) {
+      if (problem instanceof LateError) {
+        throw new Error(`The kernel cannot hear this before its cell ends. From a terminal: keel resolve ${promise} --as-owner --value …`);
+      }
+      throw problem;
+    }
+  }
+
+  async useLane(lane: string): Promise<string> {
+    const answer = await this.watch.client.ask<{ said: string }>('use', { lane });
+    this.watch.refresh(0);
+    return answer.said;
+  }
+
   dispose(): void {
     if (this._isDisposed) {
       return;
@@ -178,6 +203,7 @@ export class Companion implements IDisposable {
     const flow = this.watch.flow;
     if (flow) {
       this.listen(flow);
+      this.stands(flow);
     }
     const runs = this.watch.since !== null;
     if (runs && this.tick === null) {
@@ -209,6 +235,22 @@ export class Companion implements IDisposable {
           this.live.textContent = said;
         }
       }, 1000);
+    }
+  }
+
+  /** What is so for a while: said when it begins and taken back when it ends; news are never covered by it. */
+  private stands(flow: Flow): void {
+    const { shown } = this.banner;
+    if (this.watch.link !== 'ready' || (shown && !STANDING.has(shown.kind))) {
+      return;
+    }
+    const standing = standingBanner(flow);
+    if (shown && shown.kind !== standing?.kind) {
+      this.banner.hide();
+    }
+    STANDING.forEach(kind => kind !== standing?.kind && this.dismissed.delete(kind));
+    if (standing && standing.text !== shown?.text) {
+      this.say(standing);
     }
   }
 

@@ -16,12 +16,15 @@ const SUBSHELL_MS = 2000;
 /**
  * Wait until the comm has the subshell that it is going to use. ipykernel keeps sending a comm's messages to where its
  * last answer came from: a first one that is answered by the main shell would leave the next waiting for the cell.
+ * Gives whether there is such a subshell.
  */
-export async function ownShell(kernel: Kernel.IKernelConnection, comm: Kernel.IComm): Promise<void> {
+export async function ownShell(kernel: Kernel.IKernelConnection, comm: Kernel.IComm): Promise<boolean> {
   const { subshellStarted, commsOverSubshells } = comm as { subshellStarted?: Promise<void>; commsOverSubshells?: string };
   if (kernel.supportsSubshells && subshellStarted && commsOverSubshells !== CommsOverSubshells.Disabled) {
-    await Promise.race([subshellStarted, new Promise(done => setTimeout(done, SUBSHELL_MS))]);
+    const started = subshellStarted.then(() => true);
+    return Promise.race([started, new Promise<boolean>(done => setTimeout(() => done(false), SUBSHELL_MS))]);
   }
+  return false;
 }
 
 /** Resolves when the kernel is not busy (any more). */

@@ -1,6 +1,6 @@
 /** What a notebook's front end knows and says: pure decisions, no JupyterLab in here. */
 
-import { Death, Flow, State, Step, counted, isRestorable, isSaved, savedSeconds } from './view/model';
+import { Death, Flow, Held, State, Step, counted, isRestorable, isSaved, savedSeconds } from './view/model';
 import { clock, duration, size } from './view/words';
 
 /** How things stand between this notebook and its kernel. */
@@ -74,7 +74,10 @@ export function gaveUpBanner(running: readonly string[]): Banner {
   };
 }
 
-/** Records of somebody else, or a lease that another kernel holds: said once the kernel tells. */
+/** Banners that stand for as long as something is so: they give way to news, and go when it is over. */
+export const STANDING: ReadonlySet<BannerKind> = new Set(['untrusted', 'held']);
+
+/** Records of somebody else, or a lease that another kernel holds. */
 export function standingBanner(flow: Flow): Banner | null {
   if (flow.untrusted > 0) {
     return {
@@ -83,12 +86,17 @@ export function standingBanner(flow: Flow): Banner | null {
       actions: [{ action: 'trust', word: 'Trust this journal' }, SHOW]
     };
   }
-  return null;
+  return flow.held ? heldBanner(flow.held, flow.now) : null;
 }
 
-/** E030: another kernel holds what a step needs. The text of the error names it. */
-export function heldBanner(text: string): Banner {
-  return { kind: 'held', text, actions: [SHOW] };
+/** Another kernel holds the flow: who, since when, and what did not run here because of it (E030). */
+function heldBanner(held: Held, now: number): Banner {
+  const refused = held.refused.length > 0 ? ` Not run here: ${held.refused.join(', ')}.` : '';
+  return {
+    kind: 'held',
+    text: `Held by ${held.by} since ${clock(held.since, now)}: steps that must not run twice wait until it is done.${refused}`,
+    actions: [SHOW]
+  };
 }
 
 /** The first step, from the top of the notebook, that is not in the journal. */
@@ -128,9 +136,27 @@ export function withRunning(flow: Flow, running: ReadonlySet<string>): Flow {
   }
   const known = new Set(flow.steps.map(step => step.name));
   const fresh = [...running].filter(name => !known.has(name)).map(unmet);
-  const steps = flow.steps.map(step => (running.has(step.name) ? { ...step, state: 'running' as const } : step));
+  const steps = flow.steps.map(step => (running.has(step.name) && !WAITS.has(step.state) ? { ...step, state: 'running' as const } : step));
   return { ...flow, steps: [...steps, ...fresh] };
 }
+
+/** What a running step may be doing that is worth more than that it runs (FRONTEND.md, Badge). */
+const WAITS: ReadonlySet<State> = new Set(['waiting', 'sleeping']);
+
+/** A flow of which nothing is known yet. */
+export const NOTHING: Flow = {
+  flow: '',
+  status: 'new',
+  run: 0,
+  holder: null,
+  saved_s: 0,
+  notebook: '',
+  now: 0,
+  steps: [],
+  notes: [],
+  untrusted: 0,
+  died: null
+};
 
 function unmet(name: string): Step {
   return {

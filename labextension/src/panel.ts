@@ -7,8 +7,9 @@ import { linkText } from './model';
 import { h } from './view/dom';
 import { Details, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
 import { Action, Source } from './view/source';
-import { PAGE, storage, timeline, waiting } from './view/tabs';
+import { PAGE, storage, timeline } from './view/tabs';
 import { LineageView, words } from './view/view';
+import { waiting } from './view/waiting';
 import { keelIcon } from './icon';
 
 const TABS = ['steps', 'timeline', 'waiting', 'storage'] as const;
@@ -22,6 +23,8 @@ export class Panel extends Widget implements Source {
   private current: Companion | null = null;
   private tab: Tab = 'steps';
   private most = PAGE;
+  /** What each tab shows: what has not changed is not drawn anew, under the hands of who writes an answer. */
+  private readonly told = new Map<Tab, string>();
 
   constructor() {
     super();
@@ -58,6 +61,7 @@ export class Panel extends Widget implements Source {
   follow(companion: Companion | null): void {
     this.current?.watch.changed.disconnect(this.refresh, this);
     this.current = companion;
+    this.told.clear();
     companion?.watch.changed.connect(this.refresh, this);
     this.refresh();
   }
@@ -99,6 +103,10 @@ export class Panel extends Widget implements Source {
 
   act(action: Action, step: string): Promise<string> {
     return this.current ? this.current.act(action, step) : Promise.reject(new Error('no notebook is open'));
+  }
+
+  useLane(lane: string): Promise<string> {
+    return this.current ? this.current.useLane(lane) : Promise.reject(new Error('no notebook is open'));
   }
 
   leave(step: string | null): void {
@@ -145,25 +153,43 @@ export class Panel extends Widget implements Source {
       return;
     }
     const tab = this.tab;
+    const body = this.bodies.get(tab)!;
     this.content(tab).then(
-      made => this.bodies.get(tab)!.replaceChildren(made),
-      (problem: unknown) => this.bodies.get(tab)!.replaceChildren(h('p', { class: 'keel-empty' }, words(problem)))
+      ({ told, made }) => {
+        if (this.told.get(tab) !== told) {
+          this.told.set(tab, told);
+          body.replaceChildren(made());
+        }
+      },
+      (problem: unknown) => {
+        this.told.delete(tab);
+        body.replaceChildren(h('p', { class: 'keel-empty' }, words(problem)));
+      }
     );
   }
 
-  private async content(tab: Exclude<Tab, 'steps'>): Promise<HTMLElement> {
+  /** What a tab has to tell, and how it is drawn where that is news. */
+  private async content(tab: Exclude<Tab, 'steps'>): Promise<{ told: string; made: () => HTMLElement }> {
+    const told = (answer: object): string => JSON.stringify({ ...answer, now: 0 });
     switch (tab) {
       case 'timeline': {
+        const answer = await this.timeline(this.most);
         const older = (): void => {
           this.most += PAGE;
           this.refresh();
         };
-        return timeline(await this.timeline(this.most), older, step => this.open(step));
+        return { told: told(answer), made: () => timeline(answer, older, step => this.open(step)) };
       }
-      case 'waiting':
-        return waiting(await this.waiting());
-      case 'storage':
-        return storage(await this.storage());
+      case 'waiting': {
+        const answer = await this.waiting();
+        const companion = this.current;
+        const send = companion?.watch.can.has('approve') ? (id: string, value: unknown) => companion.approve(id, value) : null;
+        return { told: told(answer), made: () => waiting(answer, send) };
+      }
+      case 'storage': {
+        const answer = await this.storage();
+        return { told: told(answer), made: () => storage(answer) };
+      }
     }
   }
 

@@ -14,7 +14,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { Client, CommLike, LateError, MissingError } from './client';
 import { LOAD, calm, opened, ownShell } from './kernel';
 import { log } from './log';
-import { Link, afterDeath, withRunning } from './model';
+import { Link, NOTHING, afterDeath, withRunning } from './model';
 import { automatic, stepIn, usesKeel } from './steps';
 import { Flow } from './view/model';
 
@@ -22,6 +22,9 @@ const CALM_MS = 150;
 const TYPING_MS = 500;
 const SLOW_MS = 2000;
 const HELLO_MS = 4000;
+/** While a cell runs, what its step waits for is asked now and then; also what is about to change by itself. */
+const LOOK_MS = 2000;
+const LOOK_AGAIN_MS = 5000;
 
 export interface Hello {
   version: string;
@@ -41,6 +44,8 @@ export class NotebookWatch implements IDisposable {
   /** Steps that were running when the kernel died. */
   cutOff: string[] = [];
   loadSilently = true;
+  /** Whether questions are answered while a cell runs. */
+  private beside = false;
   private wanted = false;
   private told: Flow | null = null;
   private signature = '';
@@ -125,6 +130,9 @@ export class NotebookWatch implements IDisposable {
 
   take(flow: Flow): void {
     this.told = flow;
+    if (flow.held || flow.steps.some(step => step.state === 'saving')) {
+      this.soon('look', flow.held ? LOOK_AGAIN_MS : LOOK_MS, () => void this.ask());
+    }
     log('flow', flow);
     this._changed.emit();
   }
@@ -209,7 +217,7 @@ export class NotebookWatch implements IDisposable {
     for (;;) {
       const comm = kernel.createComm('keel');
       await opened(kernel, this.client.connect(comm as unknown as CommLike));
-      await ownShell(kernel, comm);
+      this.beside = await ownShell(kernel, comm);
       const { cells, signature } = this.cells();
       try {
         const hello = await this.client.ask<Hello>('hello', { cells }, HELLO_MS);
@@ -337,6 +345,14 @@ export class NotebookWatch implements IDisposable {
     if (notebook === this.panel.content) {
       this.sent.push({ id: cell.model.id, since: Date.now() });
       this.soon('draw', 0, () => this._changed.emit());
+      this.soon('meanwhile', LOOK_MS, () => void this.meanwhile());
+    }
+  }
+
+  private async meanwhile(): Promise<void> {
+    if (this.sent.length > 0 && this.beside) {
+      await this.ask();
+      this.soon('meanwhile', LOOK_AGAIN_MS, () => void this.meanwhile());
     }
   }
 
@@ -373,17 +389,3 @@ export class NotebookWatch implements IDisposable {
     this.timers.set(what, timer);
   }
 }
-
-const NOTHING: Flow = {
-  flow: '',
-  status: 'new',
-  run: 0,
-  holder: null,
-  saved_s: 0,
-  notebook: '',
-  now: 0,
-  steps: [],
-  notes: [],
-  untrusted: 0,
-  died: null
-};

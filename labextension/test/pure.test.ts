@@ -144,6 +144,18 @@ test('a stranger’s records are said before anything else', () => {
   expect(standingBanner(flow(step('a')))).toBeNull();
 });
 
+test('another kernel that holds the flow is named, with what it kept from running', () => {
+  const held = { by: 'pid 7 on host', since: NOW - 60, refused: ['pay'] };
+  const banner = standingBanner({ ...flow(step('pay', 'diverged')), held })!;
+  expect(banner.kind).toBe('held');
+  expect(banner.text).toMatch(/^Held by pid 7 on host since .*Not run here: pay\.$/);
+});
+
+test('a running step that waits is said to wait', () => {
+  const shown = withRunning(flow(step('ask', 'waiting'), step('nap', 'sleeping'), step('fit')), new Set(['ask', 'nap', 'fit']));
+  expect(shown.steps.map(one => one.state)).toEqual(['waiting', 'sleeping', 'running']);
+});
+
 test('a running cell shows before the journal knows of it', () => {
   const shown = withRunning(flow(step('load')), new Set(['train']));
   expect(shown.steps.map(one => [one.name, one.state])).toEqual([

@@ -22,6 +22,7 @@ import nbformat
 import psutil
 
 CHROMIUM = "/usr/bin/chromium"
+EXTENSION = Path(__file__).resolve().parents[2] / "keel_notebook" / "labextension"
 FLAGS = [
     "--no-sandbox",
     "--disable-dev-shm-usage",
@@ -48,6 +49,11 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("KEEL_", "JUPYTER"))}
         env |= {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+        # The extension of this very checkout, also where the environment has a link to another one.
+        env |= {"JUPYTER_PREFER_ENV_PATH": "0"}
+        extensions = home / "data" / "labextensions"
+        extensions.mkdir(parents=True)
+        (extensions / "keel-notebook").symlink_to(EXTENSION)
         env |= {"IPYTHONDIR": str(home / "ipython"), "HOME": str(home), "XDG_CONFIG_HOME": str(home / "xdg")}
         self.setting("@jupyterlab/apputils-extension", "notification", {"fetchNews": "false", "checkForUpdates": False})
         self.log = (home / "server.log").open("w")

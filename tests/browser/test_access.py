@@ -30,8 +30,9 @@ def violations(page):
     )
 
 
-def test_axe_finds_nothing_in_any_theme(notebook):
-    book = notebook(CELLS + "# ---\n%keel lineage\n")
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_axe_finds_nothing_in_any_theme(notebook, app):
+    book = notebook(CELLS + "# ---\n%keel lineage\n", app=app)
     book.event("hello")
     book.run_all()
     book.wait_states(load="recorded", fit="recorded")
@@ -56,8 +57,9 @@ def test_axe_finds_nothing_in_any_theme(notebook):
         assert violations(book.page) == [], tab
 
 
-def test_from_the_cell_to_the_diff_and_back_by_keyboard_alone(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_from_the_cell_to_the_diff_and_back_by_keyboard_alone(notebook, app):
+    book = notebook(CELLS, app=app)
     book.event("hello")
     book.run_all()
     book.wait_states(load="recorded", fit="recorded")

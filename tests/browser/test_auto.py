@@ -18,8 +18,9 @@ print(sum(rows))
 """
 
 
-def test_slow_cells_have_badges_and_the_session_comes_back(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_slow_cells_have_badges_and_the_session_comes_back(notebook, app):
+    book = notebook(CELLS, app=app)
     book.event("hello")
     book.run_all()
     book.wait_states(**{"cell-2": "recorded"})

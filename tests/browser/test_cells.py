@@ -18,8 +18,9 @@ def badges(book, expected):
     book.until(f"expected => JSON.stringify(({WHERE})()) === JSON.stringify(expected)", expected)
 
 
-def test_badges_stay_with_their_cells(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_badges_stay_with_their_cells(notebook, app):
+    book = notebook(CELLS, app=app)
     book.event("hello")
     book.run_all()
     book.wait_states(load="recorded", fit="recorded")
@@ -61,4 +62,8 @@ def test_badges_stay_with_their_cells(notebook):
     book.command("notebook:split-cell-at-cursor")
     badges(book, ["load", "", "", "fit"])
     book.wait_states(load="diverged")
+    at(book, 0)
+    book.command("notebook:merge-cell-below")
+    badges(book, ["load", "", "fit"])
+    book.wait_states(load="recorded", fit="recorded")
     assert book.hits == "loaded", "nothing of this runs a cell"

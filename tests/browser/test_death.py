@@ -54,8 +54,9 @@ def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     assert book.hits == "load train train"
 
 
-def test_killed_while_idle_run_all_replays_and_marks_the_age(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_killed_while_idle_run_all_replays_and_marks_the_age(notebook, app):
+    book = notebook(CELLS, app=app)
     (book.folder / "go").touch()
     book.event("hello")
     book.run_all()
@@ -72,8 +73,9 @@ def test_killed_while_idle_run_all_replays_and_marks_the_age(notebook):
     assert book.hits == "load train"
 
 
-def test_a_restart_that_was_asked_for_has_no_banner(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_a_restart_that_was_asked_for_has_no_banner(notebook, app):
+    book = notebook(CELLS, app=app)
     (book.folder / "go").touch()
     book.event("hello")
     book.run_all()
@@ -85,8 +87,9 @@ def test_a_restart_that_was_asked_for_has_no_banner(notebook):
     assert book.page.locator(".keel-banner:visible").count() == 0
 
 
-def test_after_jupyter_gives_up_there_is_still_a_way(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_after_jupyter_gives_up_there_is_still_a_way(notebook, app):
+    book = notebook(CELLS, app=app)
     (book.folder / "go").touch()
     book.event("hello")
     book.run_all()

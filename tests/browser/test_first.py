@@ -34,8 +34,9 @@ def test_steps_have_badges_and_plain_cells_have_none(notebook, app):
     assert "1000" in book.page.locator("#keel-panel .keel-details").inner_text()
 
 
-def test_an_edit_shows_as_a_divergence_before_anything_runs_and_the_panel_shows_the_lines(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_an_edit_shows_as_a_divergence_before_anything_runs_and_the_panel_shows_the_lines(notebook, app):
+    book = notebook(CELLS, app=app)
     book.event("hello")
     book.run_all()
     book.wait_states(load="recorded", fit="recorded")

@@ -12,14 +12,15 @@ from tests.support.notebook import Notebook
 pytestmark = pytest.mark.browser
 
 
-def test_a_kernel_without_keel_says_what_to_type(server, page):
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_a_kernel_without_keel_says_what_to_type(server, page, app):
     spec = server.home / "data" / "kernels" / "without"
     spec.mkdir(parents=True, exist_ok=True)
     start = "import sys; sys.modules['keel_notebook'] = None; from ipykernel import kernelapp as app"
     start += "; app.launch_new_instance()"
     argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
     (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "without keel", "language": "python"}))
-    book = Book(server, page, "without", CELLS, kernel="without").open()
+    book = Book(server, page, f"without-{app}", CELLS, kernel="without", app=app).open()
     book.event("missing")
     book.command("keel:show-lineage")
     book.until(
@@ -29,10 +30,11 @@ def test_a_kernel_without_keel_says_what_to_type(server, page):
     server.end_kernels()
 
 
-def test_with_subshells_off_it_waits_for_the_cell_and_then_tells(server, notebook):
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_with_subshells_off_it_waits_for_the_cell_and_then_tells(server, notebook, app):
     server.setting("@jupyterlab/apputils-extension", "kernels-settings", {"commsOverSubshells": "disabled"})
     try:
-        book = notebook(CELLS)
+        book = notebook(CELLS, app=app)
         book.event("hello")
         book.run_all()
         book.wait_states(load="recorded", fit="recorded")
@@ -52,8 +54,9 @@ def test_a_notebook_that_does_not_use_keel_is_left_alone(notebook):
     assert not any(one["event"] == "hello" for one in book.page.evaluate("() => keelLog"))
 
 
-def test_reopened_without_its_kernel_the_lineage_is_still_there(server, page, notebook):
-    book = notebook(CELLS + "# ---\n%keel lineage\n")
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_reopened_without_its_kernel_the_lineage_is_still_there(server, page, notebook, app):
+    book = notebook(CELLS + "# ---\n%keel lineage\n", app=app)
     book.event("hello")
     book.run_all()
     row = page.locator(".jp-OutputArea .keel-lineage [role=row][data-keel-step=load]")
@@ -69,14 +72,15 @@ def test_reopened_without_its_kernel_the_lineage_is_still_there(server, page, no
     page.locator(".jp-OutputArea .keel-below").get_by_text("No kernel answers").wait_for()
 
 
-def test_records_of_somebody_else_wait_for_trust(server, page, tmp_path):
-    folder = server.root / "foreign"
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_records_of_somebody_else_wait_for_trust(server, page, tmp_path, app):
+    folder = server.root / f"foreign-{app}"
     folder.mkdir()
     cells = ["%%keel_step load\nprint('load', file=open('hits.txt', 'a'))\nrows = [1, 2, 3]", "print(len(rows))"]
     theirs = Notebook(folder, cells, env={"XDG_CONFIG_HOME": str(tmp_path / "theirs")})
     assert all(shown.status == "ok" for shown in theirs.run_all())
     theirs.shutdown()
-    book = Book(server, page, "foreign", [*theirs.cells]).open()
+    book = Book(server, page, f"foreign-{app}", [*theirs.cells], app=app).open()
     banner = book.banner("untrusted")
     assert "not written with your key" in banner.inner_text()
     banner.locator("[data-keel-action=trust]").click()

@@ -151,3 +151,21 @@ def test_z36_a_notice_is_claimed_once_over_all_restarts(boot):
     second = boot()
     second.step("s", PROMISE + "\nb = p.claim_notice()", end=False)
     assert second.names["b"] is False
+
+
+def test_the_owner_answers_without_the_token_and_the_record_says_so(boot, clock):
+    kernel = boot()
+    kernel.step("s", PROMISE, end=False)
+    made = kernel.names["p"]
+    kernel.kill()
+    desk = boot().journal
+    with pytest.raises(UnknownPromiseError):
+        waits.approve(desk, clock, promise_id=made.id[:-1] + "x")
+    assert waits.approve(desk, clock, promise_id=made.id, value=True) is True
+    assert waits.approve(desk, clock, promise_id=made.id, value=False) is False
+    assert waits.resolve(desk, clock, promise_id=made.id, token=made.token, value=False) is False
+    second = boot()
+    second.step("s", PROMISE + "\nout = p.result()")
+    assert second.names["out"] is True
+    answers = [e for e in second.entries(Kind.PROMISE) if e.call == "answer"]
+    assert [e.ambient["by"] for e in answers] == ["owner"]

@@ -229,3 +229,62 @@ def test_auto_mode_is_switched_between_cells_and_told_with_the_flow(comm):
     assert comm.ask("auto")["answer"] == {"auto": 1.0}
     assert comm.ask("status")["answer"]["auto"] == 1.0
     assert comm.ask("auto")["answer"] == {"auto": None}
+
+
+PROMISED = """
+import keel_notebook as keel
+# ---
+%%keel_step ask
+p = keel.promise("deploy")
+token = p.token
+n = 1
+# ---
+%%keel_step use
+m = n + 1
+"""
+
+
+@pytest.fixture(scope="module")
+def promised(tmp_path_factory):
+    from tests.support.notebook import Notebook
+
+    book = Notebook(tmp_path_factory.mktemp("promised"), PROMISED)
+    assert [shown.status for shown in book.run_all()] == ["ok", "ok", "ok"]
+    yield book
+    book.close()
+
+
+def test_an_open_promise_is_answered_without_its_token_and_once(promised):
+    comm = Comm(promised)
+    told = comm.ask("waiting")
+    assert promised.execute("print(token)").text.strip() not in json.dumps(told)
+    [wait] = told["answer"]["waits"]
+    assert (wait["name"], wait["step"], wait["kind"]) == ("deploy", "ask", "promise")
+    assert comm.ask("approve", promise="f:" + "0" * 20, value=True)["error"]["code"] == "E071"
+    said = comm.ask("approve", promise=wait["id"], value={"size": 3})
+    assert said["answer"] == {"said": "deploy is answered"}
+    assert promised.execute("print(p.result(timeout=5))").text == "{'size': 3}\n"
+    told = comm.ask("waiting")["answer"]
+    assert told["waits"] == []
+    assert [(one["name"], one["by"]) for one in told["answered"]] == [("deploy", "owner")]
+    assert comm.ask("approve", promise=wait["id"], value=1)["error"]["code"] == "E071", "it is open no more"
+
+
+def test_a_branch_keeps_what_was_recorded_and_both_lanes_can_be_used(promised):
+    comm = Comm(promised)
+    assert comm.ask("status")["answer"]["lanes"] == []
+    assert comm.ask("branch", step="use")["answer"]["said"].startswith("lane-2 is in use")
+    assert promised.execute("%%keel_step use\nm = n + 10", cell_id="cell-2").status == "ok"
+    lanes = comm.ask("status")["answer"]["lanes"]
+    assert [(lane["name"], lane["current"], lane["steps"]) for lane in lanes] == [
+        ("main", False, 2),
+        ("lane-2", True, 1),
+    ]
+    assert "n + 10" in comm.ask("why", step="use")["answer"]["current_source"]
+    assert comm.ask("use", lane="main")["ok"]
+    assert promised.execute("%%keel_step use\nm = n + 1", cell_id="cell-2").status == "ok"
+    steps = {step["name"]: step["decision"] for step in comm.ask("status")["answer"]["steps"]}
+    assert steps["use"] == "replayed", "what was recorded before the branch is as it was"
+    assert promised.execute("print(m)").text == "2\n"
+    assert comm.ask("use", lane="nope")["error"]["code"] == "E001"
+    assert comm.ask("branch", step="nope")["ok"] is False

@@ -209,6 +209,19 @@ def test_entries_of_another_owner_are_listed_and_not_trusted(open_one: OpenOne) 
     assert records.untrusted == {foreign.entry}
 
 
+def test_what_a_power_cut_could_still_take_is_named_until_it_is_flushed(open_one: OpenOne) -> None:
+    journal = open_one()
+    first, second = entry(journal, "a"), entry(journal, "b")
+    journal.append(first)
+    journal.append(second, synced=True)
+    assert journal.saving == frozenset()
+    third = entry(journal, "c")
+    journal.append(third)
+    assert journal.saving <= {third.entry}
+    assert journal.flush(10.0)
+    assert journal.saving == frozenset()
+
+
 def test_everything_appended_can_be_flushed(open_one: OpenOne) -> None:
     journal = open_one()
     journal.append(with_object(journal, b"o" * 50_000))

@@ -9,6 +9,7 @@ const WORDS: Readonly<Record<Action, { word: string; title: string }>> = {
   replay: { word: 'Replay', title: 'Run this cell: what is recorded comes back, nothing executes if it is still valid' },
   rerun: { word: 'Re-run from here', title: 'Execute this step anew, then the cells below it; old records stay' },
   accept: { word: 'Accept', title: 'The recorded value is right for the code and inputs as they are now' },
+  branch: { word: 'Branch', title: 'What executes from now on is recorded in a lane of its own; what is recorded stays as it is' },
   forget: { word: 'Forget', title: 'Retire every record of this step: it executes next time' },
   revive: { word: 'Revive', title: 'Its deaths are counted anew: it may run again' }
 };
@@ -20,7 +21,11 @@ export interface Offer {
 
 export function offered(source: Source, state: string): Action[] {
   const wanted: Action[] =
-    state === 'dead' ? ['revive', 'forget'] : state === 'diverged' || state === 'stale' ? ['rerun', 'accept'] : ['replay', 'rerun'];
+    state === 'dead'
+      ? ['revive', 'forget']
+      : state === 'diverged' || state === 'stale'
+        ? ['rerun', 'accept', 'branch']
+        : ['replay', 'rerun', 'branch'];
   return wanted.filter(action => source.can.has(action));
 }
 

@@ -77,6 +77,29 @@ export interface Flow {
   died: Death | null;
   /** Auto mode: seconds from which on a cell is a step. Null or missing while it is off. */
   auto?: number | null;
+  /** Lanes of its records, in the order in which they began; missing or empty where there is only one. */
+  lanes?: Lane[];
+  /** Another kernel that holds the flow. */
+  held?: Held | null;
+}
+
+export interface Lane {
+  name: string;
+  current: boolean;
+  /** How many steps it recorded by itself. */
+  steps: number;
+  /** The lane that it left, at which step and why; empty for the first one. */
+  left: string;
+  step: string;
+  why: string;
+}
+
+export interface Held {
+  /** `pid 4711 on host`. */
+  by: string;
+  since: number;
+  /** Steps that did not run here because of it. */
+  refused: string[];
 }
 
 export interface InputPair {
@@ -142,10 +165,14 @@ export interface Wait {
   kind: 'promise' | 'sleep';
   since: number;
   until: number | null;
+  /** What an answer is addressed to; empty for a timer. No secret: that is the token, which is never told. */
+  id: string;
 }
 
 export interface WaitingAnswer {
   waits: Wait[];
+  /** The newest promises that were answered, the newest first. */
+  answered: { name: string; step: string; at: number; by: string }[];
   now: number;
 }
 

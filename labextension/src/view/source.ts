@@ -3,7 +3,7 @@
 import { Details, StorageAnswer, TimelineAnswer, WaitingAnswer } from './model';
 
 /** What a person can do with a step. `replay` and `rerun` run cells, so only a front end with the notebook offers them. */
-export type Action = 'replay' | 'rerun' | 'accept' | 'forget' | 'revive';
+export type Action = 'replay' | 'rerun' | 'accept' | 'forget' | 'revive' | 'branch';
 
 export interface Source {
   details(step: string): Promise<Details>;
@@ -14,6 +14,8 @@ export interface Source {
   readonly can: ReadonlySet<Action>;
   /** Do it, and say in one sentence what came of it. */
   act(action: Action, step: string): Promise<string>;
+  /** Go on in another lane; missing where that cannot be done from here. */
+  useLane?(lane: string): Promise<string>;
   /** Back to the cell of a step (or to wherever the focus came from). */
   leave(step: string | null): void;
 }

@@ -1,9 +1,9 @@
-/** The other three tabs of the panel: time line, waiting, storage. Asked for when they are looked at. */
+/** Two tabs of the panel: time line and storage. Asked for when they are looked at. */
 
 import { button, h } from './dom';
 import { folded } from './folding';
 import { lostText } from './details';
-import { StorageAnswer, TimelineAnswer, WaitingAnswer } from './model';
+import { StorageAnswer, TimelineAnswer } from './model';
 import { clock, duration, size } from './words';
 
 export const PAGE = 200;
@@ -51,21 +51,6 @@ function mark(name: string, at: number, title: string): HTMLElement {
   const made = h('span', { class: name, title });
   made.style.left = `${at * 100}%`;
   return made;
-}
-
-export function waiting(answer: WaitingAnswer): HTMLElement {
-  if (answer.waits.length === 0) {
-    return h('p', { class: 'keel-empty' }, 'Nothing waits: no open promise and no timer.');
-  }
-  const list = h('ul', { class: 'keel-waits' });
-  for (const wait of answer.waits) {
-    const until = wait.until === null ? '' : `, until ${clock(wait.until, answer.now)}`;
-    const what = wait.kind === 'promise' ? 'waits for an answer' : 'sleeps';
-    list.append(
-      h('li', { 'data-keel-step': wait.step }, h('b', {}, wait.name), ` (${wait.step}) ${what} since ${clock(wait.since, answer.now)}${until}`)
-    );
-  }
-  return list;
 }
 
 export function storage(answer: StorageAnswer): HTMLElement {

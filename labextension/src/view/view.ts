@@ -6,8 +6,9 @@
 
 import { detailsOf, offered } from './details';
 import { h } from './dom';
+import { lanePicker } from './lanepicker';
 import { LaneRow, lanes } from './lanes';
-import { Flow, Step, headline, isDifferent } from './model';
+import { Flow, Lane, Step, headline, isDifferent } from './model';
 import { ROW, gutterWidth, row } from './rows';
 import { Action, Source } from './source';
 import { scrolledTo, visible } from './window';
@@ -19,6 +20,9 @@ const TALLEST = 12;
 export class LineageView {
   readonly node: HTMLElement;
   private readonly head = h('p', { class: 'keel-headline', role: 'status' });
+  /** What came of the last thing that somebody did here. */
+  private readonly said = h('p', { class: 'keel-said', role: 'status' });
+  private readonly lane = h('span', { class: 'keel-lane-home' });
   private readonly only = h('input', { type: 'checkbox' });
   private readonly grid: HTMLElement;
   private readonly space = h('div', { class: 'keel-space', role: 'presentation' });
@@ -57,7 +61,8 @@ export class LineageView {
     this.node = h(
       'div',
       { class: 'keel-lineage' },
-      h('div', { class: 'keel-bar' }, this.head, h('label', { class: 'keel-filter' }, this.only, ' changed only')),
+      h('div', { class: 'keel-bar' }, this.head, this.lane, h('label', { class: 'keel-filter' }, this.only, ' changed only')),
+      this.said,
       this.grid,
       this.empty,
       this.below
@@ -92,10 +97,22 @@ export class LineageView {
       flow.steps.forEach((step, at) => this.laneOf.set(step.name, found[at]!));
     }
     this.head.textContent = flow ? headline(flow) : reason;
+    this.drawLanes(flow?.lanes ?? []);
     this.empty.replaceChildren(...(flow && flow.steps.length > 0 ? [] : emptyState(flow !== null)));
     this.refill();
     if (this.opened !== null) {
       this.open(this.opened);
+    }
+  }
+
+  /** Only where they changed: a list that somebody has opened stays. */
+  private drawLanes(lanes: readonly Lane[]): void {
+    const state = JSON.stringify(lanes);
+    if (this.lane.dataset['keelLanes'] !== state) {
+      this.lane.dataset['keelLanes'] = state;
+      const use = this.source.useLane && ((name: string): void => this.say(this.source.useLane!(name)));
+      const picker = lanePicker(lanes, use ?? null);
+      this.lane.replaceChildren(...(picker ? [picker] : []));
     }
   }
 
@@ -248,6 +265,9 @@ export class LineageView {
   }
 
   private open(name: string | null): void {
+    if (name !== this.opened) {
+      this.said.textContent = '';
+    }
     this.opened = name;
     this.draw();
     if (name === null) {
@@ -271,9 +291,13 @@ export class LineageView {
   }
 
   private press(action: Action, name: string): void {
-    this.source.act(action, name).then(
-      said => (this.head.textContent = said),
-      (problem: unknown) => (this.head.textContent = words(problem))
+    this.say(this.source.act(action, name));
+  }
+
+  private say(outcome: Promise<string>): void {
+    outcome.then(
+      said => (this.said.textContent = said),
+      (problem: unknown) => (this.said.textContent = words(problem))
     );
   }
 }
