@@ -32,6 +32,7 @@ class OverlayJournal:
         self.salt = salt
         self.fence = 0
         self.problem: KeelError | None = None
+        self.saving: frozenset[EntryId] = frozenset()  # nothing of it is meant to last
         self.unsynced = False
         self._below = read_journal(folder, seal=seal)
         self.run = 1 + max((run for flow in self._below.flows() for run in flow.runs), default=0)
