@@ -27,6 +27,7 @@ from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.waits import Promise
 from keel_notebook.journal import liveness
 from keel_notebook.payload import registry
+from keel_notebook.payload.preview import preview
 
 registry.register(Promise, Promise.kept, Promise.restored)  # p = keel.promise(…) in a step is a value like any other
 
@@ -70,6 +71,7 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
             entropy=os.urandom,
             mode=mode,
             say=say,
+            preview=preview,
             lock=journal.lock,
         )
     )

@@ -25,6 +25,7 @@ from keel_notebook.capture.seeds import SEEDS, unwatch_seeds, watch_seeds
 from keel_notebook.capture.started import note_start
 from keel_notebook.core.passes import Places
 from keel_notebook.engine import host
+from keel_notebook.engine.inside import run_inside
 from keel_notebook.errors import InternalError, KeelError
 
 if TYPE_CHECKING:
@@ -198,12 +199,7 @@ class Session:
         """Undo the named steps, or all that were done here, last done first; the undos that ran (`%keel undo`)."""
         leader = self.leader()
 
-        def run_cell(source: str) -> BaseException | None:
-            result = self.shell.run_cell(source)
-            found: BaseException | None = result.error_before_exec or result.error_in_exec
-            return found
-
-        return leader.undos.undo(leader.calls_of_flow(), names, run_cell)
+        return leader.undos.undo(leader.calls_of_flow(), names, lambda source: run_inside(self.shell, source))
 
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""

@@ -72,6 +72,11 @@ class FlowState:
     last: int = 0
     """The highest position of the lane that is being written."""
 
+    @property
+    def recoveries(self) -> int:
+        """How often it was entered again: the first entry is none (K24)."""
+        return max(0, self.attempts - 1)
+
     def at(self, position: int) -> Entry | None:
         """The record at a position as the lane sees it: its own, or before its fork that of the lane it left."""
         lane = self.lane

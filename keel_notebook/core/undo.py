@@ -55,15 +55,20 @@ def undoing(entries: Iterable[Entry]) -> Undoing | None:
 
 def registered(entries: Sequence[Entry], done: Done) -> list[Entry]:
     """The undos of one attempt that are left to do, last registered first; each place counts once (O26)."""
-    places: dict[tuple[str, str, int], Entry] = {}
-    over = {EntryId(e.key) for e in entries if e.kind is Kind.UNDO and e.step == PREFIX + done.step and _is_over(e)}
+    places: dict[tuple[str, int], Entry] = {}
+    over: set[tuple[str, int]] = set()
     for entry in entries:
-        if entry.kind is Kind.UNDO and entry.step == done.step and entry.ambient.get("of") == done.attempt:
-            place = (entry.call, entry.idempotency_key, entry.occurrence)
+        if entry.kind is not Kind.UNDO or entry.ambient.get("of") != done.attempt:
+            continue
+        place = (entry.call, entry.occurrence)
+        if entry.step == done.step:
             places.pop(place, None)  # registered again: it replaces the former, and counts as the newest
             places[place] = entry
-    return [entry for entry in reversed(places.values()) if entry.entry not in over]
+        elif entry.step == PREFIX + done.step and entry.status is Status.OK:
+            over.add(place)  # by its place: a kernel that goes on registers its undo cells again
+    return [entry for place, entry in reversed(places.items()) if place not in over]
 
 
-def _is_over(entry: Entry) -> bool:
-    return entry.status is Status.OK
+def identity(done: Done, registration: Entry) -> str:
+    """What makes two attempts at an undo attempts at the same one, registered again in between or not (Z23)."""
+    return f"{done.attempt} {registration.call} {registration.occurrence}"

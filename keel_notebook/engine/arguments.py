@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -16,6 +16,29 @@ from keel_notebook.engine.plain import ATOMS, bare
 from keel_notebook.engine.prints import Prints
 
 _pack = msgpack.Packer(autoreset=True, strict_types=True, unicode_errors="surrogatepass").pack
+
+
+_MOST_SHOWN: Final = 4
+_LONGEST: Final = 80
+_SMALL: Final = 1 << 62
+
+
+def shown(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], preview: Callable[[str, Any], str]) -> str:
+    """A call's arguments in a few words. ``preview`` shows one of them, and nothing of what may be secret.
+
+    An argument is called as the function calls it, so that ``login(word)`` is judged as ``password`` where that is the
+    parameter's name.
+    """
+    if not kwargs and len(args) == 1 and type(args[0]) is int and abs(args[0]) < _SMALL:
+        return repr(args[0])  # keel.call(f, i): asked for at every one of them
+    code = getattr(function, "__code__", None)
+    names = () if code is None else code.co_varnames[: code.co_argcount]
+    parts = [preview(names[at] if at < len(names) else "", arg) or "…" for at, arg in enumerate(args[:_MOST_SHOWN])]
+    parts += [f"{name}={preview(name, value) or '…'}" for name, value in list(kwargs.items())[:_MOST_SHOWN]]
+    if len(args) > _MOST_SHOWN or len(kwargs) > _MOST_SHOWN:
+        parts.append("…")
+    text = ", ".join(parts)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 class Arguments(NamedTuple):

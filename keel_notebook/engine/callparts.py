@@ -61,6 +61,8 @@ class CallParts:
     entropy: Callable[[int], bytes] = bytes
     mode: Mode = Mode.LIVE
     say: Callable[[str], None] = lambda _: None
+    preview: Callable[[str, Any], str] = lambda _name, _value: ""
+    """A short text for a named value, empty for what looks like a credential."""
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
     """Re-entrant; the lock of the journal, where that one is shared between threads."""
 
@@ -96,6 +98,8 @@ class Claim:
     seq: int
     print: Print | None = None
     idempotency_key: str = ""
+    shown: str = ""
+    """Its arguments, for people."""
 
     @property
     def path(self) -> str:

@@ -17,7 +17,7 @@ from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import Assume, Fire, idempotency_key
 from keel_notebook.core.model import Effect, Entry, Input, Kind, Payload, Problem, Status, entry_id
 from keel_notebook.engine import callvalues, plain, scope
-from keel_notebook.engine.arguments import ArgumentDigests, Arguments
+from keel_notebook.engine.arguments import ArgumentDigests, Arguments, shown
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions, CallParts, Claim, Given, Going
 from keel_notebook.engine.changes import Changed, Changes
 from keel_notebook.engine.effects import Effects
@@ -243,6 +243,7 @@ class Calls:
         """The call runs next: look at what it may change."""
         clock, found = self.parts.clock, claim.print
         assert found is not None
+        claim.shown = shown(claim.function, claim.args, claim.kwargs, self.parts.preview)
         watched = None
         if (claim.arguments.mutable or found.changing) and now.code is not None and now.args is not None:
             watched = self._changes.watch(claim, found)
@@ -268,7 +269,7 @@ class Calls:
             effect=now.effect,
             idempotency_key=claim.idempotency_key,
             code=now.code,
-            inputs=(Input(c.ARGS, now.args),),
+            inputs=(Input(c.ARGS, now.args, preview=claim.shown),),
             payload=payload,
             started_at=going.started,
             ended_at=going.started + took,

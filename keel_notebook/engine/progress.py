@@ -1,12 +1,14 @@
-"""One line that tells how far a ``keel.map`` is: in a notebook and in a terminal, and nowhere else.
+"""One bar that tells how far a ``keel.map`` is: in a notebook and in a terminal, and nowhere else.
 
-It is written to stderr with a carriage return, which the front end and the record of the cell fold to its last state.
+In a notebook it is one display that is updated, plain HTML that needs no widget; in a terminal a line on stderr with a
+carriage return. Both are recorded in their last state.
 """
 
 from __future__ import annotations
 
+import html
 import sys
-from typing import Final
+from typing import Any, Final
 
 from keel_notebook.core.ports import Clock
 from keel_notebook.core.units import duration
@@ -26,6 +28,7 @@ class Progress:
         self._total = self._done = self._there = self._failed = 0
         self._began = self._last = 0.0
         self._shown = False
+        self._display: Any = None
 
     def begin(self, *, total: int, done: int) -> None:
         """``done`` of ``total`` results were in the journal already."""
@@ -46,19 +49,36 @@ class Progress:
         """The map is over, or was stopped."""
         if self._shown:
             self._show(self._clock.monotonic())
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+            if self._display is None:
+                sys.stderr.write("\n")
+                sys.stderr.flush()
 
     def _show(self, now: float) -> None:
+        if _in_notebook():
+            bundle = {"text/plain": self.line(now).rstrip(), "text/html": self.html(now)}
+            if self._display is None:
+                from IPython.display import display  # noqa: PLC0415 - a kernel has it long since
+
+                self._display = display(bundle, raw=True, display_id=True)
+            else:
+                self._display.update(bundle, raw=True)
+        else:
+            sys.stderr.write("\r" + self.line(now).ljust(79))
+            sys.stderr.flush()
         self._shown = True
-        sys.stderr.write("\r" + self.line(now))
-        sys.stderr.flush()
 
     def line(self, now: float) -> str:
         """The line as it stands."""
         full = _WIDTH if not self._total else _WIDTH * self._done // self._total
-        bar = "█" * full + "░" * (_WIDTH - full)
-        parts = [f"{self._name} {bar} {self._done}/{self._total}"]
+        return f"{self._name} {'█' * full}{'░' * (_WIDTH - full)} {self._words(now)}"
+
+    def html(self, now: float) -> str:
+        """The bar as HTML."""
+        bar = f'<progress value="{self._done}" max="{self._total}"></progress>'
+        return f"<div><code>{html.escape(self._name)}</code> {bar} {html.escape(self._words(now))}</div>"
+
+    def _words(self, now: float) -> str:
+        parts = [f"{self._done}/{self._total}"]
         if self._there:
             parts.append(f"{self._there} from the journal")
         if self._failed:
@@ -67,13 +87,15 @@ class Progress:
         if ran > 0 and self._done < self._total:
             left = (now - self._began) / ran * (self._total - self._done)
             parts.append(f"about {duration(left)} left")
-        return ", ".join(parts).ljust(79)
+        return ", ".join(parts)
 
 
 def seen_by_a_person() -> bool:
     """Whether stderr is a terminal or a notebook's."""
     if sys.stderr is None:
         return False
-    if "ipykernel" in sys.modules and type(sys.stderr).__module__.startswith("ipykernel"):
-        return True
-    return sys.stderr.isatty()
+    return _in_notebook() or sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules and type(sys.stderr).__module__.startswith("ipykernel")

@@ -34,6 +34,23 @@ class FlowLease(Protocol):
         """Give it back."""
 
 
+class NoLease:
+    """Stands for the lease of a store that has none: everybody may go in, and nothing is coordinated (O20)."""
+
+    fence = 0
+
+    def acquire(self) -> int:
+        """Always free."""
+        return 0
+
+    def lost(self) -> LeaseError | None:
+        """Never."""
+        return None
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Which strict flow: these three are its id (K1); the code is not (K2)."""
@@ -82,6 +99,7 @@ class StrictFlow:
         self._response = f.effective(rules.response, recorded_code=state.code, code=identity.code_hash)
         self._position = 0
         self._abandoned = False
+        self._recoveries = state.recoveries
         self._status = state.status or f.FlowStatus.RUNNING
         self._lock = threading.RLock()
         self.warnings: list[str] = []
@@ -90,6 +108,11 @@ class StrictFlow:
     def pure(self) -> bool:
         """Whether everything comes from the record (K13, K26)."""
         return self._lease is None
+
+    @property
+    def recoveries(self) -> int:
+        """How often the flow was entered again before this handle, this time included; the first is none (K24)."""
+        return self._recoveries
 
     @property
     def lane(self) -> str:
@@ -282,6 +305,7 @@ class StrictFlow:
             self._mark(f.STATUS, {"status": str(f.FlowStatus.RUNNING)})
         self._status = f.FlowStatus.RUNNING
         self._mark(f.ATTEMPT, {}, attempt=decision.attempt)
+        self._recoveries = decision.attempt - 1
 
     def die(self, attempts: int) -> None:
         """Mark the flow dead: its attempts are used up (K21)."""

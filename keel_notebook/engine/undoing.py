@@ -169,7 +169,8 @@ class Undoer:
         journal, clock = self._calls.journal, self._calls.parts.clock
         began = clock.monotonic()
         running = _entry(self._calls, u.PREFIX + done.step, done.attempt, registration.call)
-        running = replace(running, key=registration.entry, status=Status.RUNNING, ended_at=None)
+        place = registration.occurrence
+        running = replace(running, key=registration.entry, occurrence=place, status=Status.RUNNING, ended_at=None)
         journal.append(running, synced=True)
         error = self._carry_out(done, registration)
         ended = replace(running, ended_at=clock.now(), took_s=clock.monotonic() - began)
@@ -182,7 +183,7 @@ class Undoer:
 
     def _carry_out(self, done: u.Done, registration: Entry) -> BaseException | None:
         # One idempotency key for the undo, however often a death makes it start again.
-        token = scope.enter(scope.StepScope(u.PREFIX + done.step, registration.entry))
+        token = scope.enter(scope.StepScope(u.PREFIX + done.step, u.identity(done, registration)))
         try:
             if registration.call == CELL:
                 return self._run_cell(self._texts[done.step])

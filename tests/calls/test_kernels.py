@@ -159,3 +159,49 @@ receipt = keel.call(pay, 5, key="order 7", effect="exactly_once")
     shown = book.rerun()
     assert "E060" in shown[-1].error or "AmbiguousError" in shown[-1].error
     assert book.hits == "pay"
+
+
+def test_o26_an_undo_cell_may_await(notebook):
+    book = notebook(
+        """
+import asyncio
+# ---
+%%keel_step book
+room = 7
+# ---
+%%keel_undo book
+await asyncio.sleep(0)
+hit(f"cancel{room}")
+print("cancelled", room)
+# ---
+%keel undo
+# ---
+%%keel_step after
+x = await asyncio.sleep(0, 8)
+"""
+    )
+    shown = book.run_all()
+    assert [one.error for one in shown] == [""] * len(shown)
+    assert book.hits == "cancel7"
+    assert "cancelled 7" in shown[-2].text
+
+
+def test_a_map_shows_one_bar_in_a_notebook_that_is_updated_and_needs_no_widget(notebook):
+    book = notebook(
+        """
+import threading, time, keel_notebook as keel
+gone = threading.Event()
+def slow(i):
+    if i >= 40: time.sleep(0.7)
+    return i
+# ---
+%%keel_step mapped
+out = keel.map(slow, range(48), max_workers=4)
+"""
+    )
+    shown = book.run_all()[-1]
+    bars = [o for o in shown.outputs if o["output_type"] == "display_data"]
+    assert len(bars) == 1, "one display, updated"
+    assert "48/48" in bars[0]["data"]["text/plain"]
+    assert "<progress" in bars[0]["data"]["text/html"]
+    assert shown.stderr == ""

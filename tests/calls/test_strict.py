@@ -8,8 +8,8 @@ from keel_notebook.core.decide import Response
 from keel_notebook.core.flowstate import FlowStatus, flow_state
 from keel_notebook.core.model import Kind, Status
 from keel_notebook.engine.lease import TTL_S, Holder, Lease
-from keel_notebook.engine.strict import Identity, Rules, enter
-from keel_notebook.errors import DiskFullError, LeaseError
+from keel_notebook.engine.strict import Identity, NoLease, Rules, enter
+from keel_notebook.errors import DeadError, DiskFullError, LeaseError
 from keel_notebook.journal.memory import MemoryFolder, MemoryJournal
 from tests.support.kernels import SEAL, ManualClock
 
@@ -214,3 +214,76 @@ def test_lanes_of_two_branches_stay_apart_and_the_first_lane_is_unchanged(house)
     out, lane = run(["a", "y", "z"])
     assert lane == two
     assert out == ["a live", "y live", "z live"]
+
+
+def test_k24_the_first_entry_is_no_recovery_and_each_later_one_is(house):
+    counted = []
+    for _ in range(3):
+        flow = house.enter()
+        counted.append(flow.recoveries)
+        flow.fail()
+    assert counted == [0, 1, 2]
+    assert house.state.recoveries == 2
+
+
+def test_o5_the_same_row_appended_twice_is_one_and_a_gap_is_never_passed_over(house):
+    flow = house.enter()
+    for key in "ab":
+        flow.call(key, ok(key))
+    for row in house.rows():
+        house.journal.append(row)
+    assert [e.key for e in house.rows()] == ["a", "b"]
+    flow.fail()
+    [row] = [e for e in house.rows() if e.key == "a"]
+    house.memory.written = [w for w in house.memory.written if w.entry.entry != row.entry]  # never arrived
+    again, ran = house.enter(), []
+    for key in "ab":
+        again.call(key, lambda key=key: ran.append(key) or ok(key)())
+    assert ran == ["a"], "what is missing runs at its own place; the row behind it answers for itself only"
+
+
+def test_o10_what_is_over_is_not_gone_on_with_and_a_dead_flow_says_why(house):
+    flow = house.enter()
+    flow.call("a", ok(1))
+    flow.complete()
+    assert house.enter().pure, "completed: replayed, never resumed (K26)"
+    for _ in range(3):
+        house.enter(other := Identity("nb:b", "args")).fail()
+    for _ in range(2):
+        with pytest.raises(DeadError) as refused:
+            house.enter(other)
+        assert refused.value.code == "E032"
+
+
+def test_o11_a_flow_tried_again_begins_at_its_top_replays_what_ended_and_runs_the_rest(house):
+    ran = []
+
+    def attempt(breaks):
+        flow = house.enter()
+        for key in ("a", "b", "c"):
+
+            def effect(key=key):
+                ran.append(key)
+                if key == "c" and breaks:
+                    raise OSError
+                return ok(key)()
+
+            flow.call(key, effect)
+        flow.complete()
+
+    for _ in range(2):
+        with pytest.raises(OSError):  # noqa: PT011 - the effect's own
+            attempt(breaks=True)
+        house.clock.advance(TTL_S + 1)  # its kernel is gone, and so is its lease
+    attempt(breaks=False)
+    assert ran == ["a", "b", "c", "c", "c"]
+    assert house.state.attempts == 3
+
+
+def test_o20_a_store_without_leases_works_uncoordinated(house):
+    journal = MemoryJournal(house.memory, clock=house.clock, seal=SEAL)
+    first, second = (enter(ID, journal=journal, clock=house.clock, lease=NoLease(), rules=Rules()) for _ in range(2))
+    assert (first.pure, second.pure) == (False, False)
+    assert first.call("a", ok(1)) == ok(1)()
+    first.complete()
+    assert enter(ID, journal=journal, clock=house.clock, lease=NoLease(), rules=Rules()).pure

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keel_notebook.core.model import Entry, Kind
 from keel_notebook.errors import JournalUnreachableError
-from keel_notebook.journal import frames, troubles
+from keel_notebook.journal import cursor, frames, troubles
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.frames import Mark, Scan
 from keel_notebook.journal.reader import read_journal
@@ -204,3 +204,17 @@ def test_a_segment_of_a_newer_version_is_refused_and_never_read_as_empty(tmp_pat
     segment.write_bytes(b"KEELSEG2" + segment.read_bytes()[8:16] + b"another form" * 50)
     with pytest.raises(JournalUnreachableError, match="newer"):
         read_journal(folder, seal=None).records(FLOW)
+
+
+def test_z12_a_long_segment_is_read_in_windows_and_no_entry_is_seen_in_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(tmp_path)
+    for number in range(60):
+        journal.append(entry(journal, f"step{number}", source="x" * (number * 7 % 200)))
+    journal.close(clean=True)
+    whole = read_journal(tmp_path, seal=KeySeal()).records(FLOW).entries
+    assert len(whole) == 60
+    for window in (1, 100, 333, 4096):
+        monkeypatch.setattr(cursor, "_WINDOW", window)
+        assert read_journal(tmp_path, seal=KeySeal()).records(FLOW).entries == whole

@@ -91,3 +91,23 @@ def test_a_map_shows_one_line_of_progress_in_a_terminal_with_what_the_journal_he
     lines = [line.strip() for line in re.split(r"[\r\n]", terminal.text) if line.strip()]
     assert lines[-1].startswith("ask")
     assert "3/3, 2 from the journal" in lines[-1]
+
+
+def test_the_arguments_of_a_call_stand_in_its_record_short_and_never_secret(book):
+    book.ok("def ask(prompt, password='', **more): return 1\ndef login(password): return 2\n")
+    canary = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
+    book.ok(
+        "%%keel_step s\n"
+        "keel.call(ask, 'why is the sky blue', size=3)\n"
+        "keel.call(login, 'hunter2-horse')\n"
+        f"keel.call(ask, 'use {canary} now', token={canary!r})\n"
+        "keel.call(ask, 'x' * 10_000, table=list(range(1000)))\n"
+        "keel.call(ask, *range(1), a=1, b=2, c=3, d=4, e=5)\n"
+    )
+    shown = [entry.inputs[0].preview for entry in book.entries(Kind.CALL)]
+    assert shown[0] == "'why is the sky blue', size=3"
+    assert shown[1] == "…"
+    assert all(len(text) <= 80 for text in shown)
+    assert shown[4] == "0, a=1, b=2, c=3, d=4, …"
+    for secret in ("hunter2", canary, canary[8:20]):
+        assert secret not in "".join(shown)

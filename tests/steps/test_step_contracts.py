@@ -1,4 +1,6 @@
-"""Contracts in a notebook that belong to no other file here (O3, O4, O6, O7, Z6, Z8, Z9, Z11, K13, Z14)."""
+"""Contracts in a notebook that belong to no other file here (O3, O4, O6, O7, Z6, Z8, Z9, Z11, K13, Z14, Z24)."""
+
+import threading
 
 import keel_notebook as keel
 from keel_notebook.core.model import Kind, Status
@@ -92,3 +94,26 @@ def test_z14_what_differs_never_gives_back_a_result_of_something_else(book):
     book.again("a = 2")
     assert book.run("%%keel_step s --on-divergence fail\nx = a * 10\n").code == "E031"
     assert "x" not in book.shell.user_ns
+
+
+def test_z24_an_idempotent_step_never_waits_for_a_disk_that_stands_still(book):
+    book.ok("def f(i): return i")
+    book.ok("%%keel_step before\nx = 1\n")
+    segment = book.session.attached().journal.inner._writer.segment
+    goes, asked = threading.Event(), threading.Event()
+    sync = segment.sync
+
+    def stands_still():
+        asked.set()
+        goes.wait(30)
+        sync()
+
+    segment.sync = stands_still
+    try:
+        book.ok("%%keel_step s\ny = keel.call(f, 7)\n")
+        assert asked.wait(10), "the flush thread waits for the disk"
+        assert not goes.is_set()
+        assert book.session.attached().journal.unsynced, "and the step says `saving`"
+    finally:
+        goes.set()
+    assert book["y"] == 7

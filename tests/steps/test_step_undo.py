@@ -180,3 +180,54 @@ def test_an_undone_guarded_step_may_happen_again_under_a_new_key(book):
     first, refund, second = book.hits
     assert refund == "refund"
     assert first != second
+
+
+def test_o11_no_undo_runs_between_two_attempts_of_a_flow_and_each_is_there_once_after_them(book):
+    cells = [*CELLS[:4], "%%keel_step s3\nhit('do3')\nif fails: raise OSError\n"]
+    book.ok("fails = True")
+    run(book, cells[:4])
+    for _ in range(2):
+        assert isinstance(book.run(cells[4]).error, OSError)
+        run(book, cells[:4])
+    book.ok("fails = False")
+    book.ok(cells[4])
+    assert book.hits == ["do1", "do2", "do3", "do3", "do3"], "what ended replays, nothing is undone"
+    book.ok("%keel undo")
+    assert book.hits[5:] == ["undo2", "undo1"]
+
+
+def test_o26_an_undo_that_is_recorded_as_done_is_not_done_twice_by_a_kernel_that_registers_it_again(book, monkeypatch):
+    run(book, CELLS[:2])
+
+    def vanish(undoer, entries, done):
+        raise Vanished
+
+    with monkeypatch.context() as patch:
+        patch.setattr(undoing.Undoer, "_retire", vanish)
+        assert isinstance(book.run("%keel undo").error, Vanished)
+    book.kill()
+    book.boot()
+    run(book, CELLS[:2])
+    book.ok("%keel undo")
+    assert book.hits == ["do1", "undo1"]
+
+
+def test_o26_z23_an_undo_that_a_death_cut_off_runs_again_under_the_same_key(book, monkeypatch):
+    cells = [STEPS[0], "%%keel_undo s1\nhit(keel.idempotency_key())\n"]
+    run(book, cells)
+    append = undoing.replace
+
+    def vanish(entry, **changed):
+        if changed.get("status") is Status.OK:
+            raise Vanished
+        return append(entry, **changed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(undoing, "replace", vanish)
+        assert isinstance(book.run("%keel undo").error, Vanished)
+    book.kill()
+    book.boot()
+    run(book, cells)
+    book.ok("%keel undo")
+    _, first, second = book.hits
+    assert first == second
