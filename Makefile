@@ -7,10 +7,10 @@ PARALLEL := $(PYTEST) -n 2 --dist loadfile --max-worker-restart 0
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab lint test bench docs soak labextension webtest browser screenshots examples picture wheel chromium clean
+.PHONY: help setup demo lab lint test bench docs bench-peers soak labextension webtest browser screenshots examples picture wheel chromium clean
 
 help:  ## list the commands
-	@sed -n 's/^\([a-z]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## create .venv and install everything (all others do it when needed)
 	@:
@@ -73,6 +73,11 @@ docs: $(READY)  ## the pages of docs/ as a site in build/site
 
 bench: $(READY)  ## speed, as ratios measured in one run; report in build/bench
 	@$(BIN)/python -m bench
+
+bench-peers: $(READY)  ## the same calls in keelrun, DBOS and joblib, installed into .venv-peers
+	@test -x .venv-peers/bin/python || python3 -m venv .venv-peers
+	@.venv-peers/bin/pip install --quiet 'keelrun>=0.7' 'dbos>=3.4' 'joblib>=1.5'
+	@$(BIN)/python -m bench calls
 
 soak: $(READY)  ## the crash tests with thousands of kills
 	@KEEL_SOAK=$(or $(KILLS),3000) $(PYTEST) --timeout 0 -m crash tests/crash tests/journal

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.peers import against_peers
 from bench.report import Figure
 
-_MEASURE = r"""
+_START = r"""
 import json, os, statistics, sys, time
 os.environ["JPY_SESSION_NAME"] = os.path.join(os.getcwd(), "a.ipynb")
 from IPython.core.interactiveshell import InteractiveShell
@@ -31,7 +32,10 @@ def timed(count, **how):
     return took
 ''')
 out = {}
-
+"""
+_MEASURE = (
+    _START
+    + r"""
 def calls(name, cell):
     run(cell)
     took = shell.user_ns["took"]
@@ -57,21 +61,36 @@ for at in range(60):
 out["plain_step"], out["guarded_step"] = statistics.median(plain), statistics.median(guarded)
 print("FIGURES" + json.dumps(out))
 """
+)
+
+_RESUME = (
+    _START
+    + r"""
+began = time.perf_counter()
+run("%%keel_step calls\ntook = timed(10_000); again = 2\n")
+out["fresh"] = time.perf_counter() - began
+print("FIGURES" + json.dumps(out))
+"""
+)
 
 
 def durable_calls(folder: Path) -> Iterator[Figure]:
     """Calls recorded, replayed and guarded, and a guarded step, in one process."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("KEEL_")}
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE], capture_output=True, text=True, check=True, cwd=folder, env=environ
-    )
-    found = json.loads(done.stdout.split("FIGURES")[1])
+    found: dict[str, float] = {}
+    for script in (_MEASURE, _RESUME):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=folder, env=environ
+        )
+        found |= json.loads(done.stdout.split("FIGURES")[1])
     yield Figure("a durable call", found["recorded"] * 1e6, "µs p50", "the call that is not durable (< 1 µs)", 50)
     yield Figure("durable calls in a row", found["recorded_mean"] * 1e6, "µs each", "10,000 a second", 100)
     yield Figure("a durable call replayed", found["replayed"] * 1e6, "µs p50", "50,000 a second", 20)
-    yield Figure("a step of 10,000 recorded calls, resumed", found["resume"], "s", "", None)
+    yield Figure("a step of 10,000 recorded calls, resumed", found["resume"], "s", "in the same kernel", None)
+    yield Figure("the same in a new process", found["fresh"], "s", "with the start of keel in it", None)
     floor = found["floor"] * 1e6
     raw = f"write + fdatasync ({floor:.0f} µs)"
     yield Figure("a guarded call, two barriers", found["guarded"] * 1e6, "µs p50", raw, 2.5 * floor)
     more = (found["guarded_step"] - found["plain_step"]) * 1e3
     yield Figure("a guarded step", more, "ms more", f"the step that is not, and 2x {raw}", 2 * floor / 1e3 + 2)
+    yield from against_peers(folder, found)

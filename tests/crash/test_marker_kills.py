@@ -46,27 +46,25 @@ STEPS = [
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_o26_o28_a_kill_at_every_write_boundary_of_an_undoing(zygote, tmp_path, after):
     twice = set()
-    for folder, where in kills(zygote, tmp_path, [], [*LOAD, *STEPS, "%keel undo"], after=after):
-        done = len(hits(folder))
-        # Whatever was undone is not done again while something is left to undo: such a step is refused.
-        ran = zygote.run(folder, [*LOAD, *STEPS, "%keel undo"])
-        if ran.code != 0:
-            assert "E062" in ran.error or "UndoFailed" in ran.error or "Undoing" in ran.error, (where, ran.error)
-            assert zygote.run(folder, [*LOAD, *STEPS[:2], "%keel undo"]).code == 0, where
-        undone = hits(folder)
-        names = [hit.split()[0] for hit in undone]
-        keys = {}
-        for hit in undone:
-            name, key = hit.split()
-            keys.setdefault(name, set()).add(key)
-        assert set(names) == {"undo1", "undo2"}, (where, undone)
-        assert names.index("undo2") < names.index("undo1"), "last first"
-        for name, of_it in keys.items():
-            if names.count(name) == 2:  # cut between its body and its record: again, under the same key
+    cells = [*LOAD, *STEPS, "%keel undo"]
+    for folder, where in kills(zygote, tmp_path, [], cells, after=after):
+        done = [hit.split()[0] for hit in hits(folder)]
+        ran = zygote.run(folder, cells)
+        if ran.code != 0:  # what was undone is not done again while something is left: that step is refused
+            assert "E062" in ran.error, (where, ran.error)
+            assert zygote.run(folder, [*cells[: len(ran.acknowledged)], "%keel undo"]).code == 0, where
+        undone = [hit.split() for hit in hits(folder)]
+        names = [name for name, _ in undone]
+        if done == ["undo2", "undo1"] and ran.code == 0 and len(undone) == 4:
+            assert names == 2 * done, "the undoing had ended: its steps were done anew, and undone anew"
+            continue
+        assert sorted(set(names)) == ["undo1", "undo2"], (where, undone)
+        assert names == sorted(names, reverse=True), f"last first: {where}"
+        for name in set(names):
+            if names.count(name) > 1:  # cut between its body and its record: again, under the same key
                 twice.add(name)
-                assert len(of_it) == 1, (where, undone)
-            assert names.count(name) <= 2, (where, undone)
-        assert done <= len(undone)
+                assert len([one for one in undone if one[0] == name]) == 2, (where, undone)
+                assert len({key for one, key in undone if one == name}) == 1, (where, undone)
     assert after or twice == {"undo1", "undo2"}, "the window between a body and its record was hit for both"
 
 
