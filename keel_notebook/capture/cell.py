@@ -20,6 +20,7 @@ from IPython.core.error import InputRejected
 
 from keel_notebook.capture.loads import unwatch_loads, watch_loads
 from keel_notebook.capture.mark import find_step, mark
+from keel_notebook.capture.truebuiltins import TrueBuiltins
 from keel_notebook.core.options import Marker
 
 __all__ = ["CellGate", "RunningCell", "call", "finished", "mark"]
@@ -110,6 +111,13 @@ class CellGate:
     def _starts(self, info: Any) -> None:
         if threading.get_ident() != self._thread:
             return
+        with TrueBuiltins() as replaced:
+            if replaced:  # whatever it is, it runs plainly
+                self._stack.append(info)
+            else:
+                self._started(info)
+
+    def _started(self, info: Any) -> None:
         if self._stack and not self._left_over():
             self._stack.append(info)
             return
@@ -194,6 +202,11 @@ class CellGate:
     def _ended(self, result: Any) -> None:
         if threading.get_ident() != self._thread:
             return
+        with TrueBuiltins() as replaced:
+            self._end(result, recorded=not replaced)
+
+    def _end(self, result: Any, *, recorded: bool) -> None:
+        """A cell that left other built-ins counts as one that did not end: nobody could put them back."""
         at = self._place(getattr(result, "info", None))
         if at is None:
             return  # an empty cell: it ends without having started
@@ -207,7 +220,7 @@ class CellGate:
             _FAILED_INSIDE.add(info)
         self._forget()
         if cell is not None:
-            self._on_end(cell, result)
+            self._on_end(cell, result if recorded else None)
 
     def _place(self, info: Any) -> int | None:
         if info is None:
