@@ -144,6 +144,10 @@ class Session:
 
             kernel = kernel_of(self.shell, cwd=self.cwd, clock=self.clock, say=say, fault=self.note_fault)
             self._leader = leader = Leader(kernel, self.settings)
+            atexit.unregister(self.close)
+            atexit.register(
+                self.close
+            )  # before the journal's own, which came just now: the end of a flow is written first
             waiting, self._waiting = self._waiting, []
             for cell, status, at in waiting:
                 leader.plain(cell, Status(status), at)

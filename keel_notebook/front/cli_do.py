@@ -28,8 +28,11 @@ from keel_notebook.front.cli_print import put_json
 @click.option("--cwd", default="", metavar="FOLDER", help="Where the kernel starts [the notebook's folder].")
 @click.option("--kernel", default="", metavar="NAME", help="The kernel [the one that the notebook names].")
 @click.option("--timeout", default="", metavar="DURATION", help="How long one cell may take [no limit].")
+@click.option("--strict", is_flag=True, help="As KEEL_STRICT: the steps keep their order.")
+@click.option("--frozen", is_flag=True, help="As KEEL_FROZEN: a completed flow may not grow.")
+@click.option("--trust", is_flag=True, help="Records that another key sealed count as yours.")
 @click.option("--mode", default="", type=click.Choice(("", *MODES)), show_choices=False, help="As KEEL_MODE.")
-def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: str) -> None:
+def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: Any) -> None:
     """Run a notebook from the top, without a front end.
 
     What had finished replays, so that a run that stopped goes on where it stopped. The executed notebook is written

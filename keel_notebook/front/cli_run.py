@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from keel_notebook.core import parameters as given
-from keel_notebook.core.ids import text_digest
+from keel_notebook.core.ids import journal_id, text_digest
 from keel_notebook.core.options import duration_s
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
 from keel_notebook.front import cli_open, headless
 from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, closing, tell_json
+from keel_notebook.journal.folder import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,9 @@ class Asked:
     kernel: str
     timeout: str
     mode: str
+    strict: bool
+    frozen: bool
+    trust: bool
 
 
 def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ) -> int:
@@ -49,7 +53,8 @@ def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os
         book=book,
         output=output,
         cwd=Path(os.path.abspath(asked.cwd)) if asked.cwd else path.parent,
-        environ=kernel_environ(environ, path, key=key, flow=asked.flow, mode=asked.mode),
+        environ=kernel_environ(environ, path, key=key, flow=asked.flow, mode=asked.mode)
+        | flags(asked, cli_open.place_of(str(path), environ).journal),
         kernel=asked.kernel,
         timeout_s=seconds(asked.timeout),
     )
@@ -85,6 +90,15 @@ def kernel_environ(environ: Mapping[str, str], path: Path, *, key: str, flow: st
     if mode:
         told["KEEL_MODE"] = mode
     return told
+
+
+def flags(asked: Asked, journal: Path) -> dict[str, str]:
+    """What the flags of the command line tell the kernel."""
+    told = {"KEEL_STRICT": "1"} if asked.strict else {}
+    if asked.frozen:
+        told["KEEL_FROZEN"] = "1"
+    salt = Folder(journal).read_salt() if asked.trust else None
+    return told if salt is None else told | {"KEEL_TRUST": journal_id(salt)}
 
 
 def default_output(path: Path, key: str) -> Path:

@@ -62,3 +62,20 @@ def gc(target: str, keep: str, budget: str, *, dry: bool, as_json: bool) -> None
     folder = cli_open.existing(cli_open.place_of(target).journal)
     found = (collect.planned if dry else collect.collect)(folder, wishes, clock=Clock())
     put_page(RoomTable(RoomReport(found, dry)), as_json=as_json)
+
+
+@command
+@target
+@click.option("--fix", is_flag=True, help="Put right what can be: damaged parts move to damaged/.")
+def fsck(target: str, *, fix: bool, as_json: bool) -> None:
+    """Read everything in the journal and compare it with what was written.
+
+    Nothing is invented and nothing is deleted. Exit code 1 where something is wrong that was not put right.
+    """
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front.checked import CheckTable  # noqa: PLC0415
+    from keel_notebook.journal.fsck import check  # noqa: PLC0415
+
+    found = check(cli_open.existing(cli_open.place_of(target).journal), fix=fix)
+    put_page(CheckTable(found), as_json=as_json)
+    leave(DONE if found.well else FAILED)

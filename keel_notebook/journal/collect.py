@@ -45,7 +45,7 @@ def planned(folder: Path, wishes: Wishes, *, clock: Clock) -> Plan:
         finally:
             reader.close()
         whole = not troubles(place.path)
-        held = {digest: _held(path) for digest, path in _objects(place)}
+        held = {digest: _held(path) for digest, path in objects_in(place)}
         return plan(flows, held, Wishes(wishes.keep_s, wishes.budget, wishes.orphans and whole), now=clock.now())
 
 
@@ -63,7 +63,7 @@ def hold_budget(folder: Path, budget: int | None, *, clock: Clock) -> Plan | Non
     place = Folder(folder)
     with spoken(place.path):
         allowed = default_budget(folder) if budget is None else budget
-        if sum(_held(path).bytes for _, path in _objects(place)) <= allowed:
+        if sum(_held(path).bytes for _, path in objects_in(place)) <= allowed:
             return None
     return _collected(place, folder, Wishes(keep_s=math.inf, budget=allowed), clock=clock)
 
@@ -113,7 +113,7 @@ def _state(place: Folder) -> list[object]:
 def put_back(place: Folder) -> int:
     """Put back what a collection that was killed had moved aside; how many objects."""
     count = 0
-    for digest in _aside(place):
+    for digest in set_aside_by_gc(place):
         source, target = f"{place.objects}/{_ASIDE}/{digest}", f"{place.objects}/{digest[:2]}/{digest[2:]}"
         if os.path.exists(target):
             os.unlink(source)  # recorded anew meanwhile
@@ -136,7 +136,7 @@ def _let_go(place: Folder, objects: Iterable[Digest]) -> None:
     except JournalUnreachableError:
         put_back(place)
         raise
-    for digest in _aside(place):
+    for digest in set_aside_by_gc(place):
         os.unlink(f"{place.objects}/{_ASIDE}/{digest}")
     os.rmdir(f"{place.objects}/{_ASIDE}")
 
@@ -159,18 +159,21 @@ def _nobody(place: Folder) -> None:
         raise JournalUnreachableError(journal=place.path, detail=detail)
 
 
-def _aside(place: Folder) -> list[Digest]:
+def set_aside_by_gc(place: Folder) -> list[Digest]:
+    """What a collection has moved aside and not deleted yet."""
     try:
         return [Digest(name) for name in os.listdir(f"{place.objects}/{_ASIDE}")]
     except FileNotFoundError:
         return []
 
 
-def _objects(place: Folder) -> Iterator[tuple[Digest, str]]:
-    for part in os.scandir(place.objects):
-        if part.is_dir() and not part.name.startswith("."):
-            for file in os.scandir(part.path):
-                yield Digest(part.name + file.name), file.path
+def objects_in(place: Folder) -> Iterator[tuple[Digest, str]]:
+    """Every object with its path."""
+    for part in sorted(os.listdir(place.objects)):
+        folder = f"{place.objects}/{part}"
+        if not part.startswith(".") and os.path.isdir(folder):
+            for name in sorted(os.listdir(folder)):
+                yield Digest(part + name), f"{folder}/{name}"
 
 
 def _held(path: str) -> Held:

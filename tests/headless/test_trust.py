@@ -17,6 +17,7 @@ def elsewhere(job, tmp_path):
     """The folder after a journey: everything but the owner's key came along."""
     job.write(*FEATS)
     job.cells(*FEATS)
+    job.call("keel_notebook", "sql", "select 1", "--in", job.path)  # no ingest is at work while it is copied
     job.owners = job.env["XDG_CONFIG_HOME"]
     job.folder = tmp_path / "drive"
     shutil.copytree(tmp_path, job.folder, ignore=shutil.ignore_patterns("config", "drive"))
@@ -122,3 +123,14 @@ def test_c103_a_credential_is_nowhere_in_the_journal_and_in_no_answer(job):
     for words in (["status"], ["plan"], ["log"], ["show", "ask", "--in"], ["why", "fails", "--in"], ["doctor"]):
         out, err = job.call("keel_notebook", *words, job.path, code=None)
         assert canary not in out + err, words
+
+
+@pytest.mark.kernel
+def test_keel_run_trust_strict_and_frozen_say_it_to_the_kernel(elsewhere):
+    job = elsewhere
+    job.run(code=1)
+    job.run("--trust", "--strict")
+    assert job.hits == "f", "trusted records replay, and a strict flow that completed is a pure replay"
+    job.write(*FEATS, "%%keel_step more\nhit('more')")
+    assert job.run("--frozen", code=1)[-2]["error"] == "DivergenceError"
+    assert job.hits == "f"

@@ -49,7 +49,7 @@ def _with(journal, made, content):
 
 
 def objects(folder):
-    return {digest for digest, _ in gc._objects(Folder(folder))}
+    return {digest for digest, _ in gc.objects_in(Folder(folder))}
 
 
 def values(folder):
