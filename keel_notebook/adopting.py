@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from keel_notebook.cells import Analysis, what_is_left
 from keel_notebook.core.model import Entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from keel_notebook.capture.cell import RunningCell
 from keel_notebook.cells import Analysis
@@ -15,8 +15,7 @@ from keel_notebook.engine.stepparts import Body
 from keel_notebook.wiring import Attached, Kernel
 
 
-@dataclass(slots=True)
-class Automatic:
+class Automatic(Struct):
     """Auto mode of one kernel. ``min_s`` is None while it is off."""
 
     kernel: Kernel

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
@@ -19,8 +21,7 @@ from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.engine.attempt import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """A cell, read without running it."""
 
     code: Digest | None
@@ -100,8 +101,7 @@ def what_is_left(
     return known, sorted(name for name in bound if name in namespace)
 
 
-@dataclass(frozen=True, slots=True)
-class PlainCell:
+class PlainCell(Struct, frozen=True):
     """What is kept of a plain cell that ran."""
 
     said: Analysis

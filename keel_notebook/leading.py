@@ -11,8 +11,9 @@ import ast
 import functools
 from collections.abc import Sequence
 from contextvars import Token
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from keel_notebook.adopting import adopted
 from keel_notebook.automatic import Automatic

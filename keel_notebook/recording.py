@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.automatic import Automatic
 from keel_notebook.cells import shortcomings
@@ -15,8 +16,7 @@ from keel_notebook.errors import InternalError, KeelError
 from keel_notebook.wiring import Attached, Kernel
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """Records what ran in one kernel. Nothing here ever replaces the cell's own result."""
 
     kernel: Kernel

@@ -7,7 +7,8 @@ step got from outside is its input, not its result.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from keel_notebook.capture.outputs import unpack_messages
 from keel_notebook.core import decide as d

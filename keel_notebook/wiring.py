@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.calling import calls_of, resumed
 from keel_notebook.capture.ambient_inputs import state_without_a_name
@@ -61,8 +63,7 @@ from keel_notebook.payload.seal import OwnerSeal, owner_key
 from keel_notebook.payload.small import NO_DATA, is_small_data
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
+class Attached(Struct, frozen=True):
     """A journal that this kernel writes to, and what works on it."""
 
     folder: Path
@@ -139,8 +140,7 @@ def journal_folder(setting: str, notebook: Path | None, cwd: Path) -> Path:
     return beside / ".keel"
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """What a session brings along from the start of its kernel."""
 
     shell: Any
@@ -374,8 +374,7 @@ def origin_senses(
     return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting)
 
 
-@dataclass(frozen=True, slots=True)
-class StepFiles:
+class StepFiles(Struct, frozen=True):
     """``ports.FileSense`` for a kernel's namespace."""
 
     watch: FileWatch

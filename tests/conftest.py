@@ -1,10 +1,15 @@
 """Fixtures that start real kernels."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.crash.shells import Zygote
 from tests.support.forks import Book
 from tests.support.notebook import Notebook
+
+# How long an example takes to make says more about the machine than about the strategy.
+settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("shared machine")
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.capture.parts import MOST, inside, is_memory, may_change, parts, too_large
 
@@ -25,8 +26,7 @@ def bound_to_same(namespace: Mapping[str, Any], ids: Container[int]) -> dict[int
     return groups
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """Names that hold a changed value, or a part of one. Those of ``apart`` would not hold it any more after both
     came back from a record: an array and the bytes that it lies on, a frame around an array."""
 

@@ -7,10 +7,10 @@ libraries look only at what is imported already. A look is cheap; only a step th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgpack
+from msgspec import Struct
 
 from keel_notebook.capture import ambient_libraries, ambient_modules, ambient_python
 from keel_notebook.capture.ambient_part import Lost, Part
@@ -23,8 +23,7 @@ SEEDED = "seeded"
 """Key in a change: which of the generators that the step left in another state go back to a seed."""
 
 
-@dataclass(frozen=True, slots=True)
-class AmbientState:
+class AmbientState(Struct, frozen=True):
     """The state before a step, part by part."""
 
     looks: Mapping[str, Any]

@@ -10,12 +10,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from blake3 import blake3
+from msgspec import Struct, field
 
 from keel_notebook.capture.ambient import AmbientState, AmbientWatch, default_parts
 from keel_notebook.capture.ambient_part import Part
@@ -49,8 +49,7 @@ _POLARS_OPTIONS = "POLARS_"
 _ABSENT = "absent"
 
 
-@dataclass(slots=True)
-class Open:
+class Open(Struct):
     """A step that is running."""
 
     state: AmbientState

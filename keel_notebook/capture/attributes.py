@@ -12,8 +12,9 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.parts import IMMUTABLE
 from keel_notebook.core.dotted import value_at
@@ -107,8 +108,7 @@ def _top(module: str) -> str:
     return module.lstrip(".").partition(".")[0].partition(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class AttributesChanged:
+class AttributesChanged(Struct, frozen=True):
     """What happened to attributes. Dotted names throughout."""
 
     put: tuple[str, ...] = ()
@@ -119,8 +119,7 @@ class AttributesChanged:
     """Attributes of classes to which no name of the notebook leads."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeLook:
+class AttributeLook(Struct, frozen=True):
     """Attributes before a cell: each value, and its digest where it may change in place."""
 
     classes: Mapping[type, Mapping[str, tuple[Any, Digest | None]]] = field(default_factory=dict)

@@ -13,10 +13,10 @@ import threading
 import weakref
 from asyncio.exceptions import CancelledError
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from IPython.core.error import InputRejected
+from msgspec import Struct
 
 from keel_notebook.capture.loads import unwatch_loads, watch_loads
 from keel_notebook.capture.mark import find_step, mark
@@ -26,12 +26,11 @@ from keel_notebook.core.options import Marker
 __all__ = ["CellGate", "RunningCell", "call", "finished", "mark"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunningCell:
+class RunningCell(Struct, frozen=True):
     """A cell on its way: as the person wrote it, and as IPython compiles it."""
 
     raw: str
-    transformed: str = field(repr=False)
+    transformed: str
     marker: Marker | None
     """Its step line, or None for a plain cell."""
     cell_id: str

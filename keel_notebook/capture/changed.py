@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+
+class Changed(Struct, frozen=True, eq=False):
     """What a cell did to the namespace. Every tuple is sorted."""
 
     written: tuple[str, ...] = ()
@@ -27,5 +27,11 @@ class Changed:
     """What changed and nobody can name or put back."""
     unsure: tuple[str, ...] = ()
     """Names whose object stayed, may have been changed in place, and was too large to be looked at."""
-    objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Which names shared objects before, as ``core.sharing`` compares it."""
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    """Which names shared objects before, as ``core.sharing`` compares it; no part of what changed."""
+
+    def __eq__(self, other: object) -> bool:
+        told = [name for name in self.__struct_fields__ if name != "objects"]
+        return isinstance(other, Changed) and all(getattr(self, name) == getattr(other, name) for name in told)
+
+    __hash__ = None  # type: ignore[assignment]  # it holds maps

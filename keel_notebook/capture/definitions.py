@@ -13,8 +13,9 @@ import sys
 import types
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.capture.attributes import SetAttributes
 from keel_notebook.capture.libraries import LibraryState
@@ -171,8 +172,7 @@ class NotebookDefinitions:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """A definition before anybody looks at what else exists in the notebook."""
 
     code: Digest

@@ -12,7 +12,8 @@ import stat
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.files import Files, matches, stamp_in
 from keel_notebook.capture.mentions import Mentions
@@ -42,8 +43,7 @@ _NATIVE = words(
 """Libraries that open files past Python."""
 
 
-@dataclass(slots=True)
-class Named:
+class Named(Struct):
     """A path or pattern that code or values name, as it was before the body."""
 
     text: str
@@ -60,8 +60,7 @@ class Named:
         return self.stamp is None and not self.pattern
 
 
-@dataclass(slots=True)
-class Before:
+class Before(Struct):
     """What was known of files before a body ran."""
 
     mentions: Mentions
@@ -71,14 +70,12 @@ class Before:
     """By absolute path: what files held that the body was about to change."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
+class _Touched(Struct, frozen=True):
     ways: tuple[str, ...]
     stamp: Stamp | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sight:
+class _Sight(Struct, frozen=True):
     """All that was seen of one path."""
 
     touched: _Touched | None

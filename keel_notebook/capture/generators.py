@@ -8,11 +8,11 @@ back to what it was before the step, together with what later steps drew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgpack
 from blake3 import blake3
+from msgspec import Struct
 
 from keel_notebook.capture.ambient_part import Lost, Part
 from keel_notebook.capture.seeds import NUMPY, RANDOM, SEEDS, TORCH
@@ -24,8 +24,7 @@ _MOST = 200
 """Draws that are remembered; each keeps two states of 2.5 kB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """One step's draws from one generator: the states before and after, and what the one before counts as."""
 
     step: str

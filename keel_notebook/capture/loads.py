@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import site
 import sys
-from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import count
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.capture.plain import plain, token
 
@@ -22,8 +23,7 @@ Stamp = tuple[int, int, int]
 """Size, mtime and ctime in nanoseconds."""
 
 
-@dataclass(slots=True)
-class Load:
+class Load(Struct):
     """One loading of a file. ``serial`` counts the loadings of all files."""
 
     stamp: Stamp

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.loads import LOADS
@@ -24,8 +25,7 @@ _CONTAINERS = frozenset({list, tuple, set, frozenset})
 _NEVER_PATHS = frozenset({int, float, bool, complex, type(None), bytes})
 
 
-@dataclass(frozen=True, slots=True)
-class Mentions:
+class Mentions(Struct, frozen=True):
     """All that a step may name."""
 
     code: FileTexts = NO_TEXTS

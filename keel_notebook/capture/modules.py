@@ -12,8 +12,9 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.capture.loads import LOADS, Stamp, is_installed, public_variables, serial_of, stamp_of
 from keel_notebook.core.fingerprint import definition_digest
@@ -25,16 +26,14 @@ EDITED = "edited but not reloaded"
 """Said of a module whose file holds other code than this kernel has loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A version of a module's file: its code, and the names that may be modules it imports."""
 
     code: Digest
     imports: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """A loaded local module."""
 
     path: str

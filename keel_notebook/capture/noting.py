@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.ambient_libraries import NOT_OURS
 from keel_notebook.capture.loads import is_installed
@@ -22,8 +23,7 @@ _DISPLAY = ("display", "styler")
 """Namespaces of pandas options that only matter to what is shown."""
 
 
-@dataclass(slots=True)
-class Noted:
+class Noted(Struct):
     """What a step read."""
 
     variables: set[str] = field(default_factory=set)

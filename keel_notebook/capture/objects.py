@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass, field
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.namespace import is_data, persons_names
@@ -20,8 +21,7 @@ _PYTHONS = frozenset({list, dict, set, tuple, frozenset, bytearray})
 """Types that no operator changes: what may change such a value is a call, or an assignment to a part of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectLook:
+class ObjectLook(Struct, frozen=True):
     """What was seen of objects before a cell."""
 
     spread: Spread = field(default_factory=Spread)

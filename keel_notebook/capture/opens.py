@@ -11,7 +11,8 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _MODIFY, _CLOSE_WRITE, _CLOSE_NOWRITE, _OPEN = 0x2, 0x8, 0x10, 0x20
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -23,8 +24,7 @@ _MOST_FOLDERS = 400
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "dist-packages"})
 
 
-@dataclass(slots=True)
-class Opened:
+class Opened(Struct):
     """What the system told of one path."""
 
     opened: bool = False

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, islice
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.aliases import held_elsewhere
 from keel_notebook.capture.namespace import attributes
@@ -22,8 +23,7 @@ _MOST_PER_NAME = 200
 _MOST_STEPS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a part was met: the way to it and, for memory, the bytes of it that an array lies on."""
 
     way: str
@@ -40,8 +40,7 @@ Places = dict[int, list[Place]]
 """By identity: where the parts of one value are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Where the parts of some names' values are. It keeps none of them alive."""
 
     places: Mapping[str, Places] = field(default_factory=dict)

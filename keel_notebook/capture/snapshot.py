@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import compress, repeat
 from operator import is_not
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.capture.attributes import AttributeLook
 from keel_notebook.capture.objects import ObjectLook
@@ -17,8 +18,7 @@ from keel_notebook.core.reads import CellNames
 _MISSING = object()
 
 
-@dataclass(slots=True)
-class Snapshot:
+class Snapshot(Struct):
     """The namespace before a cell. It keeps no value alive that the cell replaces for sure."""
 
     cell: CellNames
@@ -26,15 +26,15 @@ class Snapshot:
     """Names that functions of other cells may bind through ``global``."""
     taken: frozenset[str]
     """Names that existed and whose values are not kept here."""
-    old: dict[str, Any] = field(repr=False)
-    weak: dict[str, weakref.ref[Any]] = field(repr=False)
-    watched: dict[str, Digested] = field(repr=False)
+    old: dict[str, Any]
+    weak: dict[str, weakref.ref[Any]]
+    watched: dict[str, Digested]
     """Digests of values that the cell may change in place, for every name bound to them."""
-    attributes: AttributeLook = field(repr=False)
+    attributes: AttributeLook
     libraries: bool
     too_large: frozenset[str]
     """Names whose values it may change as well, and that were not to be digested."""
-    objects: ObjectLook = field(default_factory=ObjectLook, repr=False)
+    objects: ObjectLook = field(default_factory=ObjectLook)
     """Which names share objects, as far as that may matter to the cell."""
 
     def differing(self, namespace: Mapping[str, Any]) -> set[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
+
+from msgspec.structs import replace
 
 from keel_notebook.core.ports import Message
 

@@ -10,10 +10,11 @@ import linecache
 import os
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from textwrap import dedent
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.cellcode import Magic, ParsedCell, Transform, parse_cell
 from keel_notebook.core.fingerprint import definition_digest
@@ -24,12 +25,11 @@ _TIMED = frozenset({"<timed exec>", "<timed eval>"})
 """The file names under which ``%time`` compiles, whatever the cell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A ``def``, ``lambda`` or ``class`` in a text."""
 
-    text: ParsedCell = field(repr=False)
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef = field(repr=False)
+    text: ParsedCell
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     qualname: str
     first_line: int
     """The line of the first decorator, as in ``co_firstlineno``."""

@@ -13,9 +13,10 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.capture.audit import CHILDREN, FILES, FOLDER, NETWORK, Args, unwatch, watch
 from keel_notebook.capture.files import stamp_in
@@ -26,8 +27,7 @@ _MOST_FILES = 20_000
 """Distinct touches that are kept of one cell; with more, ``WorldSeen.unsure`` is set."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileTouch:
+class FileTouch(Struct, frozen=True, eq=False):
     """A path that a cell touched.
 
     ``how`` is ``read``, ``write``, ``append``, ``list``, ``glob``, ``remove``, ``rename`` (away from this path),
@@ -38,11 +38,21 @@ class FileTouch:
     path: str
     how: str
     folder: str = ""
-    stamp: Stamp | None = field(default=None, compare=False)
+    stamp: Stamp | None = None
+
+    def __eq__(self, other: object) -> bool:
+        # When it was touched first does not tell two touches apart.
+        return isinstance(other, FileTouch) and self._what == other._what
+
+    def __hash__(self) -> int:
+        return hash(self._what)
+
+    @property
+    def _what(self) -> tuple[str, str, str]:
+        return self.path, self.how, self.folder
 
 
-@dataclass(frozen=True, slots=True)
-class WorldSeen:
+class WorldSeen(Struct, frozen=True):
     """What a cell did outside the process. ``unsure``: it may have done more than could be seen."""
 
     network: bool

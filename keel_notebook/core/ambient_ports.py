@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class StepRan:
+
+class StepRan(Struct, frozen=True):
     """A step that has just run, as far as the state that has no name is concerned."""
 
     step: str
@@ -22,8 +22,7 @@ class StepRan:
     children: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AmbientUse:
+class AmbientUse(Struct, frozen=True):
     """What a step used of the state that has no name."""
 
     inputs: Mapping[str, Mapping[str, str]]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.harmless import last_name, words
 
@@ -37,8 +38,7 @@ _ORDERS = frozenset({"A", "K"})
 _ALONE = (ast.Constant, ast.JoinedStr)
 
 
-@dataclass(frozen=True, slots=True)
-class Asks:
+class Asks(Struct, frozen=True):
     """What some code asks."""
 
     identity: bool = False

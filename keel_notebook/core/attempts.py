@@ -7,8 +7,9 @@ and, but for the last, bounded by ``upTo TOTAL``. A wait is a pure function of t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from keel_notebook.core.options import duration_s
 from keel_notebook.errors import SettingsError
@@ -17,8 +18,7 @@ DEFAULT_SCHEDULE: Final = "exp(200ms, x2, max 30s)"
 DEFAULT_ON: Final = ("conn", "timeout", "429", "5xx")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One part of a schedule; milliseconds."""
 
     base_ms: int
@@ -83,8 +83,7 @@ def wait_ms(segments: tuple[Segment, ...], attempt: int) -> tuple[int, bool]:
     raise ValueError("attempts count from 1")
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """How often, after which errors, and when a call is tried again."""
 
     attempts: int = 1
@@ -96,8 +95,7 @@ class Retry:
             raise SettingsError(where="retry.attempts", detail="a whole number, 1 or more")
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """How an attempt failed, as far as the decision needs it."""
 
     kind: str
@@ -115,16 +113,14 @@ class Failed:
         return str(self.status) in on or f"{self.status // 100}xx" in on
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Try again after so many milliseconds; ``jitter`` lets it be varied."""
 
     ms: int
     jitter: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(Struct, frozen=True):
     """Do not try again; the code says why (E010, E014, E015)."""
 
     code: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.core.attempts import DEFAULT_ON, DEFAULT_SCHEDULE, Retry, ms, schedule
 from keel_notebook.errors import SettingsError
@@ -17,8 +18,7 @@ from keel_notebook.errors import SettingsError
 _UNITS = {"s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "hour": 3_600_000, "d": 86_400_000}
 
 
-@dataclass(slots=True)
-class TokenBucket:
+class TokenBucket(Struct):
     """At most ``limit`` calls in ``window_ms``, with a burst of ``limit``; a call beyond is delayed, never failed."""
 
     limit: int
@@ -38,8 +38,7 @@ class TokenBucket:
         return wait
 
 
-@dataclass(slots=True)
-class Breaker:
+class Breaker(Struct):
     """Leaves a target alone that keeps failing. Counts failures in a row, or their share in a window."""
 
     failures: int | None = 5
@@ -94,8 +93,7 @@ class Breaker:
         self.opens += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(Struct, frozen=True):
     """Ask again until a field of the answer says that it is done."""
 
     interval_ms: int
@@ -108,8 +106,7 @@ ONCE = Retry()
 """No second attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """The policy of one target. None: that layer is not there."""
 
     retry: Retry = ONCE

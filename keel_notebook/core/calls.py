@@ -8,8 +8,9 @@ digests are equal, so that an edited MODEL costs all. ``key=`` names; it does no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay, same
 from keel_notebook.core.effects import EffectDecision, OnAmbiguous, decide_effect
@@ -104,8 +105,7 @@ SITTINGS = frozenset({Kind.TIME, Kind.RANDOM, Kind.LOOP, Kind.SLEEP})
 _ENDS = frozenset({Kind.STEP, Kind.ACCEPT, Kind.ADOPT})
 
 
-@dataclass(slots=True)
-class StepCalls:
+class StepCalls(Struct):
     """What is recorded inside one step, ready to be asked: built once for each scope, then kept up by its own calls."""
 
     calls: dict[Place, list[Entry]] = field(default_factory=dict)

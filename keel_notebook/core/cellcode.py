@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct
 
 from keel_notebook.core.magictext import Magic, Transform, unveil
 
 __all__ = ["Magic", "ParsedCell", "Transform", "parse_cell"]
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCell:
+class ParsedCell(Struct, frozen=True):
     """A cell after IPython's transformation, read as Python.
 
     ``tree`` is the *analysis tree*: what is compiled, but with every magic carrying the code that it hides.
@@ -21,7 +21,7 @@ class ParsedCell:
     """
 
     source: str
-    tree: ast.Module = field(repr=False)
+    tree: ast.Module
     quiet: bool = False
 
 

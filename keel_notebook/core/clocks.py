@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.harmless import words
 from keel_notebook.core.seeding import dotted
@@ -42,8 +43,7 @@ _NOW_IN_SQL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """Which of the known sources some code may read."""
 
     date: bool = False

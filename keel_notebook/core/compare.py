@@ -7,28 +7,28 @@ it, and the values that its inputs have at the moment stand on the current side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.decide import same
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.lifecycle import RECORDS, entry_named
 from keel_notebook.core.model import Entry, EntryId, Input
 from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.record import as_dict
 from keel_notebook.core.sources import code_diff, same_code
 from keel_notebook.core.why import Differs, utc, why
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One input on one side: its type, and a short text of plain values and shapes; both empty where it is not."""
 
     type: str = ""
     preview: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One input, old beside new. ``same`` is None where it cannot be told: unknown is never equal."""
 
     name: str
@@ -39,8 +39,7 @@ class Compared:
     """The cell that made the current value."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffReport:
+class DiffReport(Struct, frozen=True):
     """Recorded beside current."""
 
     step: str
@@ -64,13 +63,12 @@ class DiffReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()} | {
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in as_dict(self).items()} | {
             "equal": self.equal
         }
 
 
-@dataclass(frozen=True, slots=True)
-class AsItStands:
+class AsItStands(Struct, frozen=True):
     """A step that has not run yet: its cell's text in the notebook (None if nobody tells), and its inputs' values."""
 
     source: str | None

@@ -8,8 +8,9 @@ everything, itself included, so "I don't know" always ends in Execute.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from keel_notebook.core import environment, sharing
 from keel_notebook.core.dotted import is_module
@@ -46,8 +47,7 @@ class Part(StrEnum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One part that differs, with what was recorded and what is there now, as short texts for people."""
 
     part: Part
@@ -63,8 +63,7 @@ class Difference:
         return f"{subject} {self.recorded} -> {self.current}" if self.recorded or self.current else subject
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """The step as it stands in the notebook now."""
 
     name: str
@@ -95,8 +94,7 @@ class Facts:
     """A person runs the cell of auto mode once more, though nothing above it ran since."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What the journal knows of the step. ``core.lifecycle`` makes it out of a flow's entries."""
 
     entries: Sequence[Entry] = ()
@@ -115,8 +113,7 @@ class Recorded:
     """Why the records that there were do not count any more, where nothing was tried since."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """How to answer."""
 
     mode: Mode = Mode.LIVE
@@ -124,39 +121,34 @@ class Policy:
     max_attempts: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """Put back what ``entry`` left."""
 
     entry: Entry
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(Struct, frozen=True):
     """Run the body, as attempt ``attempt``."""
 
     attempt: int
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """Go on without running the body (an ambiguous effect that is assumed done)."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(Struct, frozen=True):
     """Stop with error ``code``."""
 
     code: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diverged:
+class Diverged(Struct, frozen=True):
     """The notebook differs from ``entry``: say so, then do what ``response`` says."""
 
     entry: Entry

@@ -8,8 +8,10 @@ the newest decision of each step back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core.decide import Difference, Part
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input, Kind, Problem, Status, entry_id
@@ -21,8 +23,7 @@ EXECUTED, REPLAYED, SKIPPED, REFUSED = "executed", "replayed", "skipped", "refus
 DECISIONS = (EXECUTED, REPLAYED, SKIPPED, REFUSED)
 
 
-@dataclass(frozen=True, slots=True)
-class StepDone:
+class StepDone(Struct, frozen=True):
     """What happened to a step in one run."""
 
     step: str

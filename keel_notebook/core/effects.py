@@ -8,8 +8,10 @@ step there are two doubts more: the same inputs under edited code, and the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core.decide import Decision, Diverged, Execute, Facts, Refuse, Replay, Response, same
 from keel_notebook.core.ids import text_digest
@@ -28,8 +30,7 @@ class OnAmbiguous(StrEnum):
     """Fire again, under the same idempotency key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fire:
+class Fire(Struct, frozen=True):
     """Run the body. ``intent``: write the intent first, synced (Z4); False where one is there already (Z21)."""
 
     attempt: int
@@ -39,8 +40,7 @@ class Fire:
     """The intent that a person's word resolved: to be audited (Z22)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assume:
+class Assume(Struct, frozen=True):
     """Go on as if it had happened. ``first``: this very decision resolves the ambiguity, so audit it (Z22)."""
 
     entry: Entry
@@ -97,8 +97,7 @@ def standing(under_key: Sequence[Entry]) -> Sequence[Entry]:
 StepDecision = Decision | Fire | Assume
 
 
-@dataclass(frozen=True, slots=True)
-class StepHistory:
+class StepHistory(Struct, frozen=True):
     """What is recorded of a step that is not idempotent, beside what its fingerprint finds."""
 
     under_key: Sequence[Entry] = ()

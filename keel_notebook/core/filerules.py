@@ -6,8 +6,9 @@ by its mention in the code), and out comes how the record keeps it. *Not sure* i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from keel_notebook.core.filetexts import NOTHING_ASKED, Asks
 
@@ -40,8 +41,7 @@ class Kept(StrEnum):
     """Removed: kept as a ``write`` that left nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """One path, as far as anybody saw."""
 
     ways: tuple[str, ...] = ()

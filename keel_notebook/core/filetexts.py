@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from keel_notebook.core.harmless import last_name, words
 from keel_notebook.core.magictext import Magic
@@ -46,8 +47,7 @@ _COPIES = re.compile(r"\b(?:to|attach|into)\s+'([^'\n]+)'", re.IGNORECASE)
 """In SQL: ``COPY t TO 'a.parquet'``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asks:
+class Asks(Struct, frozen=True):
     """What code does with the files that it names, beside opening them."""
 
     looks: bool = False
@@ -64,8 +64,7 @@ class Asks:
 NOTHING_ASKED = Asks()
 
 
-@dataclass(frozen=True, slots=True)
-class FileTexts:
+class FileTexts(Struct, frozen=True):
     """What some code says that may be about files."""
 
     texts: frozenset[str] = frozenset()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import count
+
+from msgspec import Struct, field
 
 from keel_notebook.core.hidden import Text
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """What is sure at one point of the code.
 
     ``gone`` are names whose value from before the cell can no longer be read: stored or deleted on every way
@@ -44,8 +44,7 @@ def meet(*states: State | None) -> State | None:
     return met
 
 
-@dataclass(slots=True, eq=False)
-class Findings:
+class Findings(Struct, eq=False):
     """What a piece of code does with the notebook's names, while it runs."""
 
     loads: dict[str, frozenset[str]] = field(default_factory=dict)

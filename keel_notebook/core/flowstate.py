@@ -8,9 +8,10 @@ place and goes on behind it, ``branch`` goes on in a lane of its own; what lay b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.core.decide import Response
 from keel_notebook.core.ids import text_digest
@@ -55,8 +56,7 @@ def strict_flow(entrypoint: str, args_hash: str, key: str = "") -> FlowId:
     return FlowId("s" + text_digest("strict", entrypoint, args_hash, key)[:24])
 
 
-@dataclass(slots=True)
-class FlowState:
+class FlowState(Struct):
     """A strict flow as its entries tell it."""
 
     status: FlowStatus | None = None
@@ -125,21 +125,18 @@ def _take_marker(state: FlowState, entry: Entry) -> None:
 # ---- entering
 
 
-@dataclass(frozen=True, slots=True)
-class Enter:
+class Enter(Struct, frozen=True):
     """Go in live, as this attempt of the flow (K21). ``reopen``: a failed flow is running again first (K25)."""
 
     attempt: int
     reopen: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PureReplay:
+class PureReplay(Struct, frozen=True):
     """Everything comes from the record: no lease, no attempt, no effect (K26)."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoEntry:
+class NoEntry(Struct, frozen=True):
     """Refused. ``dies``: this very entry finds the flow over its cap, and marks it dead."""
 
     code: str
@@ -165,23 +162,20 @@ def decide_entry(state: FlowState, *, lease_free: bool, max_attempts: int) -> En
 # ---- one call
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The record answers: a result or a recorded error (K11, K12)."""
 
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """Run it, at this position. ``crashed``: the record of an attempt that never ended (K10, K38)."""
 
     position: int
     crashed: Entry | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
+class Parted(Struct, frozen=True):
     """Another key is recorded here (K5): nothing has run yet."""
 
     position: int
@@ -190,8 +184,7 @@ class Parted:
     observed: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ungrown:
+class Ungrown(Struct, frozen=True):
     """A completed flow has no record of this (K27)."""
 
     position: int

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.harmless import ANY_WORD, words
 
@@ -51,8 +52,7 @@ _TEMPLATE = re.compile(r"\{\{?\s*([A-Za-z_]\w*)")
 _TEX = re.compile(r"\\[A-Za-z]+|\$[^$\n]*[\\^_{][^$\n]*\$|\$[^$\s]{1,3}\$")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A string constant of a cell and the call that it goes to (the last part of its name, or ``""``).
 
     ``given`` are names that it does not take from outside: ``"{x}".format(x=1)`` reads no variable ``x``, and in
@@ -64,8 +64,7 @@ class Text:
     given: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """What a cell's strings may name: ``sigils`` anything, ``words`` tables, ``free`` words anything."""
 
     sigils: frozenset[str] = frozenset()

@@ -8,7 +8,8 @@ are given in order: ``main``, ``lane-2``, ``lane-3``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.model import Entry, Kind
 
@@ -18,8 +19,7 @@ FORK, USE = "lane:fork", "lane:use"
 """Keys of the markers that begin a lane and that choose one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """A lane, and where it left another one."""
 
     name: str
@@ -39,8 +39,7 @@ class Lane:
         return self.name or MAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Struct, frozen=True):
     """All lanes of a flow, in the order in which they began, and the one in use."""
 
     lanes: Mapping[str, Lane] = field(default_factory=lambda: {"": Lane("")})

@@ -6,7 +6,8 @@ Pure: the journal's entries go in, ``decide``'s ``Recorded`` comes out (DESIGN 5
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.decide import Recorded, same
 from keel_notebook.core.dotted import PATCHED
@@ -28,8 +29,7 @@ UNDONE = "undone"
 _OPEN = frozenset({Status.RUNNING, Status.INTENT})
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True):
     """What makes attempts count as attempts of the same thing: code and inputs.
 
     Unlike validity, two unknown inputs are equal here: a step that kills its kernel must be stopped even if

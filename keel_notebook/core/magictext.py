@@ -11,9 +11,10 @@ import ast
 import re
 import string
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.harmless import words
 
@@ -59,8 +60,7 @@ class Magic(ast.expr):
         self.__dict__.update(empty | parts, form=form, name=name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
+class _Runs(Struct, frozen=True):
     scope: Scope = Scope.CELL
     flags: str = ""
     valued: str = ""

@@ -7,7 +7,8 @@ to run as well, before it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.lifecycle import rejected
@@ -16,8 +17,7 @@ from keel_notebook.core.redact import HIDDEN
 from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of, record_of
 
 
-@dataclass(frozen=True, slots=True)
-class Rerun:
+class Rerun(Struct, frozen=True):
     """One cell to run."""
 
     entry: Entry

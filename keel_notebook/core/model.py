@@ -8,10 +8,12 @@ what a newer one wrote.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, NewType
+
+from msgspec import Struct, field
 
 from keel_notebook.core.words import Effect, Kind, Status
 
@@ -41,8 +43,7 @@ EntryId = NewType("EntryId", str)
 Digest = NewType("Digest", str)
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """A name that a step read, as it was before the body ran.
 
     ``digest`` is None where the value could not be digested: unknown, and unknown is never equal.
@@ -58,8 +59,7 @@ class Input:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """A name that a step bound or changed, as the body left it."""
 
     name: str
@@ -69,8 +69,7 @@ class Write:
     preview: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSeen:
+class FileSeen(Struct, frozen=True):
     """A file, folder or glob that a step used.
 
     ``role`` is ``read``, ``absent``, ``list`` (names in a folder), ``glob`` (what a pattern matches), ``stat`` (size
@@ -91,8 +90,7 @@ class FileSeen:
         return f"{self.role} {self.path}" if self.role in {"list", "glob", "stat", "there"} else self.path
 
 
-@dataclass(frozen=True, slots=True)
-class NotStored:
+class NotStored(Struct, frozen=True):
     """A value that could not be recorded: which, what it is, and what to do about it."""
 
     name: str
@@ -100,8 +98,7 @@ class NotStored:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True):
     """Bytes of the journal: small ones inside the entry, larger ones an object named by its digest."""
 
     size: int
@@ -118,8 +115,7 @@ class Blob:
         return cls(size=wire[0], inline=wire[1], object=wire[2])
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True):
     """What an attempt left: one head (names and structure) and the buffers it points to.
 
     ``head`` decodes with ``payload.codec``; ``buffers`` are object digests, in the order in which the head
@@ -132,16 +128,14 @@ class Payload:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """An error as the journal keeps it: its class and code, never its text (Z30)."""
 
     type: str
     code: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One record in the journal (DESIGN 7). A later entry with the same ``entry`` id supersedes it."""
 
     entry: EntryId
@@ -178,7 +172,11 @@ class Entry:
 
     def to_map(self) -> dict[str, Any]:
         """The entry as a MessagePack-able map, without the fields that hold their default."""
-        wire: dict[str, Any] = _to_map(self)
+        wire: dict[str, Any] = {"schema": SCHEMA}
+        for name, default, write in _FIELDS:
+            value = getattr(self, name)
+            if value is not default and value != default:
+                wire[name] = value if write is None else write(value)
         return wire
 
     @classmethod
@@ -222,7 +220,7 @@ def _wire(value: Any) -> Any:
         case Payload():
             return [value.head.to_wire(), list(value.buffers), list(value.refs), value.bytes]
         case Write() | FileSeen() | NotStored() | Problem():
-            return [_wire(getattr(value, f.name)) for f in fields(value)]
+            return [_wire(getattr(value, name)) for name in value.__struct_fields__]
         case _:
             return value
 
@@ -238,14 +236,15 @@ def _wire_payload(payload: Payload | None) -> list[Any] | None:
     return [[head.size, head.inline, head.object], list(payload.buffers), list(payload.refs), payload.bytes]
 
 
-_WIRED = {
-    "Kind": "{0}._value_",
-    "Status": "{0}._value_",
-    "Effect": "{0}._value_",
-    "tuple[Input, ...]": "_wire_inputs({0})",
-    "Payload | None": "_wire_payload({0})",
+_WIRED: Mapping[str, Callable[[Any], Any] | None] = {
+    **dict.fromkeys(("str", "int", "float", "float | None", "EntryId", "FlowId", "Digest | None")),
+    "Kind": attrgetter("_value_"),
+    "Status": attrgetter("_value_"),
+    "Effect": attrgetter("_value_"),
+    "tuple[Input, ...]": _wire_inputs,
+    "Payload | None": _wire_payload,
 }
-"""How fields that every durable call has are put on the wire; all others through ``_wire``."""
+"""How values of a field's type are put on the wire: None as they are, what is not here through ``_wire``."""
 
 
 def _files(wire: list[Any]) -> tuple[FileSeen, ...]:
@@ -271,60 +270,18 @@ _READERS: dict[str, Any] = {
     "payload": _payload,
     "error": lambda w: None if w is None else Problem(*w),
 }
-_KNOWN = frozenset(f.name for f in fields(Entry))
+_KNOWN = frozenset(Entry.__struct_fields__)
+
+_ALWAYS: Any = object()
+"""Stands for the default of a field that has none: it is always written."""
 
 
-_AS_IT_IS = frozenset({"str", "int", "float", "float | None", "EntryId", "FlowId", "Digest | None"})
-"""Types of fields whose values MessagePack takes as they are."""
+def _fields_on_the_wire() -> Iterator[tuple[str, Any, Callable[[Any], Any] | None]]:
+    names, defaults = Entry.__struct_fields__, Entry.__struct_defaults__
+    for name, default in zip(names, (_ALWAYS,) * (len(names) - len(defaults)) + defaults, strict=True):
+        plain = default is _ALWAYS or isinstance(default, str | int | float | tuple | None)
+        empty = default if plain else {}  # the one default that is made anew each time is an empty map
+        yield name, empty, _WIRED.get(str(Entry.__annotations__[name]), _wire)
 
 
-def _wired(kind: str, value: str) -> str:
-    return value if kind in _AS_IT_IS else _WIRED.get(kind, "_wire({0})").format(value)
-
-
-def _init_of(noun: Any) -> tuple[str, dict[str, Any]]:
-    """``__init__`` of a frozen dataclass written out, and the names that it uses.
-
-    A frozen dataclass sets its fields one by one by name, which takes twice as long as the setters of its slots.
-    """
-    known: dict[str, Any] = {}
-    head, body = ["self"], []
-    for f in fields(noun):
-        known["set_" + f.name] = getattr(noun, f.name).__set__
-        value = f.name
-        if f.default is MISSING and f.default_factory is MISSING:
-            head.append(f.name)
-        else:
-            known["no_" + f.name] = default = {} if f.default is MISSING else f.default
-            head.append(f"{f.name}=no_{f.name}")
-            if default == {}:
-                value = f"{{}} if {f.name} is no_{f.name} else {f.name}"
-        body.append(f" set_{f.name}(self, {value})")
-    return "\n".join([f"def init({', '.join(head)}):", *body]), known
-
-
-def _to_map_of_entries(known: dict[str, Any]) -> str:
-    """``Entry.to_map`` written out field by field; ``known`` holds its defaults already."""
-    known |= {"SCHEMA": SCHEMA, "_wire": _wire, "_wire_inputs": _wire_inputs, "_wire_payload": _wire_payload}
-    out, rest = ['"schema": SCHEMA'], []
-    for f in fields(Entry):
-        if "no_" + f.name not in known:
-            out.append(f'"{f.name}": ' + _wired(str(f.type), f"self.{f.name}"))
-            continue
-        value = _wired(str(f.type), "v")
-        rest += [f" v = self.{f.name}", f" if v is not no_{f.name} and v != no_{f.name}: out['{f.name}'] = {value}"]
-    return "\n".join(["def to_map(self):", f" out = {{{', '.join(out)}}}", *rest, " return out"])
-
-
-def _write_out() -> Any:
-    """Write out what every durable call pays for (DESIGN 10): its nouns' ``__init__``, and the entry's ``to_map``."""
-    for noun in (Input, Blob, Payload, Entry):
-        text, known = _init_of(noun)
-        if noun is Entry:
-            text += "\n" + _to_map_of_entries(known)
-        exec(text, known)  # noqa: S102 - the text above, from the fields above
-        noun.__init__ = known["init"]  # type: ignore[method-assign]
-    return known["to_map"]
-
-
-_to_map = _write_out()
+_FIELDS = tuple(_fields_on_the_wire())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.core.words import Effect
 from keel_notebook.errors import SettingsError
@@ -18,8 +19,7 @@ MAGIC = re.compile(r"%%keel_step(?:[ \t]+(?P<line>.*))?$")
 COMMENT = re.compile(r"#\s*keel:\s*step(?:[ \t]+(?P<line>.*))?$")
 
 
-@dataclass(frozen=True, slots=True)
-class StepOptions:
+class StepOptions(Struct, frozen=True):
     """What a step's line says. The defaults are those of DESIGN 3.1."""
 
     name: str = ""
@@ -41,8 +41,7 @@ class StepOptions:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(Struct, frozen=True):
     field: str
     read: Callable[[str], Any] | None = None
     many: bool = False
@@ -145,14 +144,13 @@ def _value(word: str, option: _Option, text: str) -> Any:
         raise SettingsError(where=word, detail=str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """Where a cell says that it is a step: the index of the line, the rest of that line, and its form."""
 
     at: int
     line: str
     magic: bool
-    lines: tuple[str, ...] = field(repr=False, default=())
+    lines: tuple[str, ...] = field(default=())
 
 
 def find_marker(cell: str) -> Marker | None:

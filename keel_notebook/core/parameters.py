@@ -9,8 +9,9 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.secrets import looks_secret
@@ -61,8 +62,7 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where the injected cell goes: before the cell at ``at``, or instead of it."""
 
     at: int

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Places:
+class Places(Struct):
     """The cells of one kernel: their places, in the order of their first run, and which ran when."""
 
     _place: dict[str, int] = field(default_factory=dict)

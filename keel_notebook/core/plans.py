@@ -8,9 +8,11 @@ everything else replays. Where that rests on something that the records cannot p
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded, rejected
 from keel_notebook.core.model import Entry, Kind, Status
@@ -34,8 +36,7 @@ class Action(StrEnum):
     EMPTY = "empty"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCell:
+class PlannedCell(Struct, frozen=True):
     """A code cell of the notebook, from the top."""
 
     index: int
@@ -48,8 +49,7 @@ class PlannedCell:
     """The front end's id; an automatic step goes by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+class PlanRow(Struct, frozen=True):
     """One cell of the plan. ``took_s`` is what it took last time."""
 
     index: int
@@ -64,8 +64,7 @@ class PlanRow:
         return {name: getattr(self, name) for name in ("index", "step", "action", "why", "took_s", "first_line")}
 
 
-@dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(Struct, frozen=True):
     """The plan, and what it takes for granted."""
 
     rows: tuple[PlanRow, ...]
@@ -108,8 +107,7 @@ def notebook_cells(notebook: Mapping[str, Any]) -> tuple[PlannedCell, ...]:
     )
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """Going down the notebook: which names may hold other values than the records say, and why."""
 
     records: FlowRecords

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from keel_notebook.core.findings import Findings, Shared, State
 from keel_notebook.core.scopes import Scope

@@ -7,8 +7,9 @@ together. Each port has one real form and one in-memory form for tests, and both
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FileSeen, FlowId, NotStored, Payload, Write
 from keel_notebook.errors import KeelError
@@ -24,8 +25,7 @@ class Clock(Protocol):
         """Seconds that never jump. For durations and freshness (K33)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStart:
+class RunStart(Struct, frozen=True):
     """Who writes a segment: kept in the first frame of it, for the question "is its kernel alive?"."""
 
     run: int
@@ -54,8 +54,7 @@ class RunEnd:
     """Another host or another boot: the machine went away, nobody's fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSeen:
+class RunSeen(Struct, frozen=True):
     """A run as a reader finds it."""
 
     start: RunStart
@@ -64,8 +63,7 @@ class RunSeen:
     """Bytes of memory that the run's kernel was last seen to use; 0 if never seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRecords:
+class FlowRecords(Struct, frozen=True):
     """All that a kernel needs of one flow: every entry that may still be asked for, in the order written.
 
     Superseded entries (a ``running`` one whose ``ok`` exists under the same id) are not in it.
@@ -152,8 +150,7 @@ class Journal(Protocol):
         """End the run. ``clean`` writes the closing frame. Safe to call twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Digested:
+class Digested(Struct, frozen=True):
     """The digest of a value, or why there is none (``digest`` None: unknown, never equal)."""
 
     digest: Digest | None
@@ -165,8 +162,7 @@ class Digested:
     """The value has no digest: this is one of what can be compared of it, and counts only with its provenance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """The code of a function or class of the notebook, as it was executed."""
 
     code: Digest
@@ -199,8 +195,7 @@ class Digester(Protocol):
         """The digest of one value. Never raises: what cannot be digested says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """Values turned to bytes and written: what goes into the entry."""
 
     payload: Payload
@@ -208,8 +203,7 @@ class Packed:
     not_stored: tuple[NotStored, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A value of the notebook that an earlier entry already holds: referred to, not stored again."""
 
     entry: EntryId
@@ -217,8 +211,7 @@ class Known:
     digest: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
+class Unpacked(Struct, frozen=True):
     """What a payload gives back: the names, and the value of the cell's last expression if it had one."""
 
     names: Mapping[str, Any]
@@ -244,8 +237,7 @@ class Codec(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message that a cell sent to the front end, as the journal keeps it."""
 
     kind: str

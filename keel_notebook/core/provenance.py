@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.decide import ABSENT
@@ -33,8 +34,7 @@ DATABASE_CALLS = words(
 """Methods that change what a connection holds even where their result is kept: ``n = con.execute("insert …")``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One statement at the top level of a cell."""
 
     code: Digest
@@ -49,8 +49,7 @@ class Statement:
     """Whether it may bind names that are not listed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Origin:
+class Origin(Struct, frozen=True, eq=False):
     """How a name came to its value."""
 
     by: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.asks import NOTHING as ASKS_NOTHING
 from keel_notebook.core.asks import Asks, asks
@@ -22,8 +24,7 @@ __all__ = ["CellNames", "DefinedNames", "analyse", "hidden_names"]
 _NONE: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class DefinedNames:
+class DefinedNames(Struct, frozen=True):
     """What the code of one function or class of a cell reads when it runs, nested code included."""
 
     reads: frozenset[str] = _NONE
@@ -38,8 +39,7 @@ class DefinedNames:
     everything: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CellNames:
+class CellNames(Struct, frozen=True):
     """The names of the notebook that a cell touches. Builtins count as names here; who asks knows what exists."""
 
     reads: frozenset[str] = _NONE
@@ -77,11 +77,11 @@ class CellNames:
     """Why it may read any name (``eval``, ``globals()``, ``%run -i`` …), else ``""``."""
     writes_unknown: str = ""
     """Why names that are not listed may be bound (a star import, ``%run``), else ``""``."""
-    defined: Mapping[tuple[int, int], DefinedNames] = field(default_factory=dict, repr=False)
+    defined: Mapping[tuple[int, int], DefinedNames] = field(default_factory=dict)
     """The functions, lambdas and classes of the cell by line and column of their node."""
-    files: FileTexts = field(default=NO_TEXTS, repr=False)
+    files: FileTexts = field(default=NO_TEXTS)
     """What its code says that may be about files."""
-    asks: Asks = field(default=ASKS_NOTHING, repr=False)
+    asks: Asks = field(default=ASKS_NOTHING)
     """What it asks of values beside what they hold."""
 
     @property

@@ -7,8 +7,10 @@ found by itself, and ``PRECEDENCE`` (FRONTEND.md) says which of them is shown.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core.decide import Part
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
@@ -22,8 +24,7 @@ from keel_notebook.core.units import count, in_a_row
 __all__ = ["PRECEDENCE", "StatusReport", "StepDone", "StepRow", "decision_entry", "done_in", "status"]
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(Struct, frozen=True):
     """One step of the report. Times are seconds since the epoch, durations seconds, sizes bytes."""
 
     name: str
@@ -47,8 +48,7 @@ class StepRow:
         return plain | {"differs": list(self.differs), "why": self.why, "not_stored": lost}
 
 
-@dataclass(frozen=True, slots=True)
-class StatusReport:
+class StatusReport(Struct, frozen=True):
     """Where a flow stands."""
 
     flow: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.done import DECISION, REPLAYED
@@ -22,16 +23,14 @@ SUSPECTS = "suspects"
 """The ``ambient`` key under which a plain cell's entry keeps names that it may have changed in place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """A name that cannot be put back, and why."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Holdings:
+class Holdings(Struct, frozen=True):
     """Where the values of the newest run are."""
 
     held: Mapping[str, Entry] = field(default_factory=dict)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, FlowId, Kind, Status
 
@@ -25,8 +26,7 @@ _RECORDS = frozenset({Kind.STEP, Kind.ACCEPT, Kind.ADOPT})
 _NEVER = frozenset({Kind.PROMISE, Kind.UNDO, Kind.RETIRE, Kind.LOOP, Kind.FOLD})
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """An object in the folder."""
 
     bytes: int
@@ -34,8 +34,7 @@ class Held:
     """When its file was last changed, seconds since the epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """What is to be kept."""
 
     keep_s: float = KEEP_S
@@ -45,8 +44,7 @@ class Wishes:
     """Whether objects that no entry names may go: not where a part of the journal could not be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What goes."""
 
     objects: tuple[Digest, ...]

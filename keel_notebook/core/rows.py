@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 COLUMNS = 1 << 14
 """A row longer than this wraps: what is left of the edge is final. Bounds the memory."""
@@ -150,8 +151,7 @@ class Rows:
         return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Rewrite:
+class _Rewrite(Struct, frozen=True):
     """What was written from column 0 on, and how far it reaches on either screen."""
 
     text: str

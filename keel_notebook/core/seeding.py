@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.environment import GENERATORS
 from keel_notebook.core.harmless import words
@@ -63,8 +64,7 @@ _SIMPLE = (
 _DEEPEST = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
+class _Effect(Struct, frozen=True):
     """What a call does to the generators: which it seeds before it can draw, and whether it may draw after that."""
 
     seeds: frozenset[str] = frozenset()

@@ -12,8 +12,9 @@ other cells inside them come as copies.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 SHARING = "sharing"
 IDENTITY = "identity"
@@ -21,8 +22,7 @@ LAYOUT = "layout"
 """Keys of ``Entry.ambient``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """How some names share objects."""
 
     of: tuple[str, ...] = ()
@@ -36,8 +36,7 @@ class Pattern:
         return {"of": list(self.of), "pairs": dict(self.pairs), "beside": list(self.beside)}
 
 
-@dataclass(frozen=True, slots=True)
-class AsItIs:
+class AsItIs(Struct, frozen=True):
     """What a step that wants to run would find, for one record of it."""
 
     sharing: Pattern | None = None

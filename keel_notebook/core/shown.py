@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.ports import Message
 from keel_notebook.core.rows import Rows, settled
@@ -23,16 +25,14 @@ _LINE = 4096
 """How far from the cap a line end is looked for, at most: a cut between lines reads better than one within."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(Struct, frozen=True):
     """How many bytes of text, and of displays, one cell may leave in the journal."""
 
     text: int
     rich: int
 
 
-@dataclass(slots=True, eq=False)
-class _Block:
+class _Block(Struct, eq=False):
     """Neighbouring text of one stream. ``rows`` holds the row that is still being written."""
 
     key: int
@@ -41,8 +41,7 @@ class _Block:
     pieces: deque[str] = field(default_factory=deque)
 
 
-@dataclass(slots=True, eq=False)
-class _Card:
+class _Card(Struct, eq=False):
     """One message that is not text."""
 
     key: int
@@ -51,8 +50,7 @@ class _Card:
     display: str = ""
 
 
-@dataclass(slots=True)
-class _Gap:
+class _Gap(Struct):
     """What the cap took, and the key of the first item that lost something."""
 
     key: int

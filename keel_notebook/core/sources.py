@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.options import find_marker
 
@@ -46,8 +47,7 @@ def code_diff(recorded: str, current: str) -> tuple[str, ...]:
     return tuple(difflib.unified_diff(before, after, "recorded", "current", lineterm="", n=3))
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """What a cell binds and reads at its top level: an estimate from its text."""
 
     binds: frozenset[str] = frozenset()

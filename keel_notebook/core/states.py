@@ -7,7 +7,8 @@ shown, so that no rule has to know of another.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
 from keel_notebook.core.lifecycle import RECORDS
@@ -37,8 +38,7 @@ PRECEDENCE = (
 """The states of a badge, the one that is shown first (FRONTEND.md, Behaviour)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """From where and when the flow is looked at."""
 
     records: FlowRecords
@@ -53,8 +53,7 @@ class Moment:
         return (self.live and run == self.run) or (seen is not None and seen.end == RunEnd.OPEN)
 
 
-@dataclass(frozen=True, slots=True)
-class StepSeen:
+class StepSeen(Struct, frozen=True):
     """All that is known of one step."""
 
     name: str

@@ -10,8 +10,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import Caps, Shown
@@ -30,8 +32,7 @@ _BARS = frozenset({"FloatProgress", "IntProgress"})
 _TEXTS = frozenset({"HTML", "HTMLMath", "Label"})
 
 
-@dataclass(slots=True)
-class _Model:
+class _Model(Struct):
     """What is known of a widget: its last state and, of an Output widget, what it caught."""
 
     state: dict[str, Any]
@@ -45,8 +46,7 @@ class _Model:
         return name.removesuffix("Model") if isinstance(name, str) else ""
 
 
-@dataclass(slots=True)
-class _Still:
+class _Still(Struct):
     """What a widget showed: lines of text and whole messages in order; ``live`` if a person could operate it."""
 
     parts: list[str | Message] = field(default_factory=list)

@@ -8,7 +8,8 @@ that a kernel which dies in the middle is followed by one that goes on, and does
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook.core.flowstate import STATUS, FlowStatus
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
@@ -19,16 +20,14 @@ REGISTERED = "registered"
 """The key of an entry that registers an undo of the step that it names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A step that was done, and may be undone: its attempt and its name."""
 
     step: str
     attempt: EntryId
 
 
-@dataclass(frozen=True, slots=True)
-class Undoing:
+class Undoing(Struct, frozen=True):
     """An undoing that was begun and has not ended."""
 
     steps: tuple[Done, ...]

@@ -7,9 +7,10 @@ listed, and counts neither way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.decide import Difference, same
 from keel_notebook.core.model import Entry, Status, Write
@@ -35,8 +36,7 @@ HOLDS = frozenset({Verdict.SAME, Verdict.NEW})
 """Verdicts under which no record is contradicted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """One step after it was executed again."""
 
     step: str

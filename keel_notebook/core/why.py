@@ -7,23 +7,24 @@ were written when the step was recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.decide import AS_RECORDED, Difference, Part, same, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
+from keel_notebook.core.record import as_dict
 from keel_notebook.core.sources import code_diff, same_code
 from keel_notebook.core.states import root_of
 from keel_notebook.core.units import duration, in_a_row, middle, one_line, size
 from keel_notebook.errors import UnknownNameError
 
 
-@dataclass(frozen=True, slots=True)
-class Differs:
+class Differs(Struct, frozen=True):
     """One part that differs, with the cell that made the new value."""
 
     part: str
@@ -34,8 +35,7 @@ class Differs:
     producer: str
 
 
-@dataclass(frozen=True, slots=True)
-class InputPair:
+class InputPair(Struct, frozen=True):
     """One input, recorded and current. ``same`` is None where only one side is known."""
 
     name: str
@@ -46,8 +46,7 @@ class InputPair:
     producer: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptSeen:
+class AttemptSeen(Struct, frozen=True):
     """One attempt of the step."""
 
     entry: str
@@ -61,8 +60,7 @@ class AttemptSeen:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class WhyReport:
+class WhyReport(Struct, frozen=True):
     """The whole answer. ``sentence`` alone is enough most of the time."""
 
     step: str
@@ -83,7 +81,7 @@ class WhyReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in as_dict(self).items()}
 
 
 def utc(at: float) -> str:
@@ -91,8 +89,7 @@ def utc(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
+class _Sides(Struct, frozen=True):
     """What stands against what."""
 
     done: StepDone | None

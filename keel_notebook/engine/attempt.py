@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.core.environment import Surroundings
 from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, NotStored, Status
@@ -14,8 +15,7 @@ from keel_notebook.engine.callparts import Held
 __all__ = ["Attempt", "Outcome", "Prepared", "StepNow", "lost_attributes", "seen_words"]
 
 
-@dataclass(frozen=True, slots=True)
-class StepNow:
+class StepNow(Struct, frozen=True):
     """A step as it stands in the notebook: what a record of it will say about its cause."""
 
     flow: FlowId
@@ -43,8 +43,7 @@ class StepNow:
     """What its records used of the state that has no name, as it is now."""
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(Struct):
     """A body that is running."""
 
     entry: Entry
@@ -69,8 +68,7 @@ class Attempt:
             guard.give_back()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How the body ended, as IPython tells it."""
 
     status: Status
@@ -79,8 +77,7 @@ class Outcome:
     """The value of the last expression, in a tuple of one; None where the cell showed none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A record that was read whole and can be put back without failing."""
 
     entry: Entry

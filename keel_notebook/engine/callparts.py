@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from keel_notebook.core.calls import CallNow, Place
 from keel_notebook.core.decide import Mode
@@ -38,8 +39,7 @@ class Held(Protocol):
         """Raise LeaseError (E030) if it was lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallParts:
+class CallParts(Struct, frozen=True):
     """What durable calls work with."""
 
     journal: Journal
@@ -67,8 +67,7 @@ class CallParts:
     """Re-entrant; the lock of the journal, where that one is shared between threads."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallOptions:
+class CallOptions(Struct, frozen=True):
     """How a call is made. The defaults are those of DESIGN 3.2."""
 
     effect: Effect = Effect.IDEMPOTENT
@@ -82,8 +81,7 @@ class CallOptions:
 PLAIN_OPTIONS = CallOptions()
 
 
-@dataclass(slots=True)
-class Claim:
+class Claim(Struct):
     """A call that was made: its place is taken, nothing has run."""
 
     function: Callable[..., Any]
@@ -107,16 +105,14 @@ class Claim:
         return f"{self.place.call}[{self.place.key}#{self.place.occurrence}]"
 
 
-@dataclass(slots=True)
-class Given:
+class Given(Struct):
     """The call need not run: this is its value."""
 
     value: Any
     awaited: bool = False
 
 
-@dataclass(slots=True)
-class Going:
+class Going(Struct):
     """The call is to run now."""
 
     claim: Claim

@@ -12,8 +12,9 @@ never mix (K23).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.core.attempts import Failed, GiveUp, Retry, after_failure, schedule
 from keel_notebook.core.callrules import Breaker, Layers, TokenBucket, breaker_of, check, layers
@@ -90,8 +91,7 @@ def next_try(
     return varied / 1000
 
 
-@dataclass(slots=True)
-class Reported:
+class Reported(Struct):
     """Counts of one target."""
 
     calls: int = 0
@@ -103,8 +103,7 @@ class Reported:
     throttled: int = 0
 
 
-@dataclass(slots=True)
-class _Target:
+class _Target(Struct):
     layers: Layers
     bucket: TokenBucket | None
     breaker: Breaker | None
@@ -112,8 +111,7 @@ class _Target:
     report: Reported = field(default_factory=Reported)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One call to a target. ``args`` is the digest of its arguments, None where there is none to keep a result by."""
 
     target: str
@@ -184,7 +182,7 @@ class PolicyEngine:
         """The counts of every target, and the clock."""
         targets = {}
         for name, target in sorted(self._targets.items()):
-            counts = {key: getattr(target.report, key) for key in Reported.__slots__}
+            counts = {key: getattr(target.report, key) for key in Reported.__struct_fields__}
             breaker = target.breaker
             state = {
                 "breaker_opens": breaker.opens if breaker else 0,

@@ -9,8 +9,9 @@ which is what an entry ``running`` would say too. A guarded call writes its inte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final, assert_never
+
+from msgspec.structs import replace
 
 from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay

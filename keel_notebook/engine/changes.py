@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Digest, NotStored
 from keel_notebook.engine.arguments import ArgumentDigests
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from keel_notebook.engine.callparts import Claim
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """What a call changed: a recipe for each place, and the new values that the recipes speak of."""
 
     recipes: dict[str, Any]
@@ -24,8 +24,7 @@ class Changed:
     refused: tuple[NotStored, ...]
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     name: str
     """For people."""
     where: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from keel_notebook.engine.callparts import Claim
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """What stands in the place of a result that could not be had. It is false, so that ``filter(None, …)`` drops it.
 
     A kept failure is never replayed as a success: the next run of the cell tries the call again.

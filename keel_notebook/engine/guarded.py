@@ -8,8 +8,10 @@ or refuse. ``Runner.finish`` gives the lease back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import effects as e
@@ -23,16 +25,14 @@ from keel_notebook.engine.stepper import Stepper
 from keel_notebook.errors import AmbiguousError, DamagedError, KeelError, LeaseError, SettingsError
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """Who a step is for the other side: its identity, and the idempotency key made of it (Z23)."""
 
     identity: str
     idempotency_key: str
 
 
-@dataclass(frozen=True, slots=True)
-class EffectParts:
+class EffectParts(Struct, frozen=True):
     """What guarded steps work with."""
 
     journal: Journal

@@ -7,7 +7,8 @@ not recorded in this lane yet executes in it; only a change of what this very la
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import lifecycle

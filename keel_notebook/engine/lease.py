@@ -14,12 +14,14 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from keel_notebook.core.model import FlowId
 from keel_notebook.core.ports import Clock
+from keel_notebook.core.record import as_dict
 from keel_notebook.errors import LeaseError
 
 TTL_S = 30.0
@@ -29,8 +31,7 @@ _LOOKS = 20
 _NO_LOCKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS})
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """Who holds a lease."""
 
     host: str
@@ -38,8 +39,7 @@ class Holder:
     boot: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseSeen:
+class LeaseSeen(Struct, frozen=True):
     """The lease file as it was read. ``expires_at`` and ``since`` are wall time, seconds."""
 
     fence: int
@@ -214,7 +214,7 @@ class Lease:
     def _write(self, lease: LeaseSeen) -> None:
         # In place: a rename over a file waits for the disk, at every guarded step. Who reads in the middle sees that
         # the check does not fit, and looks again.
-        content = asdict(lease)
+        content = as_dict(lease)
         text = json.dumps(content | {"check": _check(content)}).encode()
         fd = os.open(self._file_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -6,7 +6,8 @@ Memory of one kernel only; nothing here outlives it. The journal is what outlive
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import EXECUTED, StepDone
@@ -20,8 +21,7 @@ PAUSE_S = 0.5
 """Cells that follow each other faster than this belong to one uninterrupted pass: nobody typed in between."""
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """The running kernel's own story."""
 
     done: dict[str, StepDone] = field(default_factory=dict)

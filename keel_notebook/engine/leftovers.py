@@ -8,15 +8,15 @@ else, with the digests before and after. Memory of one kernel only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
+
+from msgspec import Struct, field
 
 from keel_notebook.core.decide import same
 from keel_notebook.core.model import Digest
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One step's change of a name that it also read. A digest of None is unknown."""
 
     step: str
@@ -37,8 +37,7 @@ class State(Enum):
     """The step's own change and something that no step did: it cannot be told apart."""
 
 
-@dataclass(slots=True)
-class Leftovers:
+class Leftovers(Struct):
     """The changes that the values of the notebook hold."""
 
     _changes: dict[str, list[Change]] = field(default_factory=dict)

@@ -8,8 +8,9 @@ before did not end. Then the recorded state is put into the notebook before the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from keel_notebook.core.calls import Place
 from keel_notebook.core.model import Digest, Entry, Input, Kind, Status, entry_id

@@ -7,8 +7,10 @@ completed one is only replayed. *Frozen*: a completed flow may not grow. The sta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import flowstate as f
@@ -20,8 +22,7 @@ from keel_notebook.engine.callparts import Held
 from keel_notebook.errors import DeadError, DivergenceError, KeelError, SettingsError
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRules:
+class FlowRules(Struct, frozen=True):
     """How the flow of a notebook is kept."""
 
     strict: bool = False

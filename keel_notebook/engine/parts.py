@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.ambient_ports import AmbientInputs
 from keel_notebook.core.model import (
@@ -24,8 +25,7 @@ from keel_notebook.core.ports import (
 from keel_notebook.engine.references import References
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The ports that a runner works with."""
 
     journal: Journal

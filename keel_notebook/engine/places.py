@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Digest
 from keel_notebook.engine.plain import ATOMS
@@ -28,8 +29,7 @@ class NoRecipe(Exception):
     """The change cannot be put back: the type that is in the way."""
 
 
-@dataclass(slots=True)
-class Before:
+class Before(Struct):
     """One object as it was: its children, and the digest of what has none."""
 
     thing: Any

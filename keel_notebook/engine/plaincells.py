@@ -7,8 +7,10 @@ entry with the values that are small or worth their time. What is not kept is na
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.auto import AUTO
 from keel_notebook.core.dotted import PATCHED, value_at
@@ -29,8 +31,7 @@ def worth_keeping(size: int, took_s: float) -> bool:
     return size <= max(SMALL, took_s * BYTES_PER_SECOND)
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """Time for looking at large values and for keeping them: a share of what the notebook's own cells took."""
 
     share: float = 0.02
@@ -51,8 +52,7 @@ class Budget:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class PlainNow:
+class PlainNow(Struct, frozen=True):
     """A cell of auto mode as it stands now, to be kept as a plain one."""
 
     flow: FlowId
@@ -66,8 +66,7 @@ class PlainNow:
     """How its inputs looked before it ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainAttempt:
+class PlainAttempt(Struct, frozen=True):
     """A cheap cell that is running."""
 
     now: PlainNow
@@ -77,8 +76,7 @@ class PlainAttempt:
     began: float
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True):
     """What a cell of auto mode left: its entry, and what it did to the namespace."""
 
     now: PlainNow

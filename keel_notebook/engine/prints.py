@@ -12,9 +12,10 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from keel_notebook.core.decide import ABSENT
 from keel_notebook.core.ids import text_digest
@@ -30,8 +31,7 @@ IMPORTED: Final = "import "
 """Stands before a module among the names that a definition reads."""
 
 
-@dataclass(slots=True, eq=False)
-class Part:
+class Part(Struct, eq=False):
     """One value that a function reaches: where it is read from, what was found there, and its digest."""
 
     name: str
@@ -49,8 +49,7 @@ class Part:
         return self.digest is not None and digester.digest(now).digest == self.digest
 
 
-@dataclass(slots=True)
-class Print:
+class Print(Struct):
     """The fingerprint of one function, with the parts that it is made of."""
 
     digest: Digest | None

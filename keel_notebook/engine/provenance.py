@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
@@ -14,8 +16,7 @@ from keel_notebook.core.reads import CellNames
 from keel_notebook.engine.ledger import Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class OriginSenses:
+class OriginSenses(Struct, frozen=True):
     """What is asked about the notebook to tell where a value comes from."""
 
     namespace: Mapping[str, Any]

@@ -7,8 +7,9 @@ a restart, and nothing is written twice. A reference never brings another conten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.decide import same
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId
@@ -16,8 +17,7 @@ from keel_notebook.core.ports import Codec, FlowRecords, Known, Unpacked
 from keel_notebook.errors import DamagedError, UntrustedError
 
 
-@dataclass(frozen=True, slots=True)
-class References:
+class References(Struct, frozen=True):
     """Finds what references of one kernel stand for."""
 
     codec: Codec

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.missing import to_run
 from keel_notebook.core.model import Digest, Entry
@@ -15,8 +17,7 @@ from keel_notebook.engine.runner import Runner
 from keel_notebook.errors import KeelError, UntrustedError
 
 
-@dataclass(slots=True)
-class RestoreReport:
+class RestoreReport(Struct):
     """What came back, and what did not with the reason for each."""
 
     restored: tuple[str, ...] = ()

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from keel_notebook.core.calls import Place, StepCalls
 from keel_notebook.core.model import EntryId
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from keel_notebook.engine.callparts import Claim
 
 
-@dataclass(slots=True)
-class StepScope:
+class StepScope(Struct):
     """One body that is running, as its durable calls see it.
 
     ``identity`` is the step's ``--key``, or the digest of its code and inputs: what makes two attempts attempts of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import environment
@@ -18,8 +19,7 @@ from keel_notebook.engine.leftovers import State
 from keel_notebook.errors import DivergenceError
 
 
-@dataclass(frozen=True, slots=True)
-class Senses:
+class Senses(Struct, frozen=True):
     """What a stepper asks about the notebook."""
 
     reached: Callable[[Iterable[str], Any], Mapping[str, Digested]]
@@ -48,8 +48,7 @@ class Senses:
     monotonic: Callable[[], float]
 
 
-@dataclass(frozen=True, slots=True)
-class StepCell:
+class StepCell(Struct, frozen=True):
     """A cell that is a step: its line, its name or what stands for one, its text as it is kept, its analysis."""
 
     options: StepOptions
@@ -59,8 +58,7 @@ class StepCell:
     """``.code`` is the digest of the normalised source, ``.reads`` the names that it may read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A step as it stands now, next to what is recorded of it."""
 
     step: StepNow
@@ -70,16 +68,14 @@ class Look:
     records: FlowRecords
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """The body is to run, under watch."""
 
     attempt: Attempt
     decision: d.Execute | d.Diverged
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+class Swap(Struct, frozen=True):
     """The body is to be swapped for putting ``prepared`` back."""
 
     step: StepNow
@@ -90,8 +86,7 @@ class Swap:
     """Names whose live objects hold what the record holds: this very step left them (already applied)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assumed:
+class Assumed(Struct, frozen=True):
     """The body is not to run: a person's word takes the guarded step as done. There are no values."""
 
     look: Look

@@ -7,8 +7,9 @@ point where the body would start: it is left alone, swapped for a replay that wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, assert_never
+
+from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import environment, lifecycle, sharing

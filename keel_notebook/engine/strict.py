@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core import flowstate as f
 from keel_notebook.core.decide import Response
@@ -51,8 +53,7 @@ class NoLease:
         """Nothing to give back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Which strict flow: these three are its id (K1); the code is not (K2)."""
 
     entrypoint: str
@@ -66,8 +67,7 @@ class Identity:
         return f.strict_flow(self.entrypoint, self.args_hash, self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """How a strict flow is run."""
 
     response: Response = Response.FAIL

@@ -12,10 +12,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import sleep
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+from msgspec import Struct
 
 from keel_notebook.core.attempts import GiveUp, Retry
 from keel_notebook.core.units import duration
@@ -28,8 +29,7 @@ from keel_notebook.engine.stepper import Stepper
 from keel_notebook.errors import CallTimeoutError, KeelError, SettingsError
 
 
-@dataclass(frozen=True, slots=True)
-class TryRules:
+class TryRules(Struct, frozen=True):
     """How a step is tried."""
 
     name: str

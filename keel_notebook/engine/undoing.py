@@ -9,8 +9,9 @@ undone, executes nothing (O28), and goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from keel_notebook.core import undo as u
 from keel_notebook.core.done import EXECUTED

@@ -12,8 +12,9 @@ import hashlib
 import hmac
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FlowId, Kind, Payload, Status, entry_id

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
+from msgspec import Struct
+
+from keel_notebook.core.record import as_dict
 from keel_notebook.core.units import count, size
 from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
 from keel_notebook.journal.fsck import Checked
@@ -13,15 +15,14 @@ from keel_notebook.journal.fsck import Checked
 _COLUMNS = (Column("what"), Column("name", limit=24), Column("says", limit=160), Column("mended"))
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(Struct, frozen=True):
     """What was looked at and what was found."""
 
     found: Checked
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        return {"well": self.found.well} | asdict(self.found)
+        return {"well": self.found.well} | as_dict(self.found)
 
 
 class CheckTable(Page):

@@ -12,8 +12,9 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from keel_notebook.core.ids import default_flow, named_flow
 from keel_notebook.core.lifecycle import RECORDS, known_step, newest_ok, steps_in
@@ -31,8 +32,7 @@ from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
 _ENTRY_ID = re.compile(r"\d+\.\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What a person pointed at."""
 
     journal: Path
@@ -85,8 +85,7 @@ def open_reader(journal: Path) -> JournalReader:
     return read_journal(existing(journal), seal=_seal())
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFlow:
+class OpenFlow(Struct, frozen=True):
     """One flow with its records, and the notebook's cells where its file can be read."""
 
     seen: FlowSeen

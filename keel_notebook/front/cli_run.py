@@ -8,9 +8,10 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core import parameters as given
 from keel_notebook.core.ids import journal_id, text_digest
@@ -22,8 +23,7 @@ from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, cl
 from keel_notebook.journal.folder import Folder
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The words of the command line."""
 
     notebook: str

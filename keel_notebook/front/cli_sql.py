@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.units import count
 from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
@@ -15,8 +16,7 @@ MOST_ROWS = 200
 """Rows that a table shows. JSON has all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SqlReport:
+class SqlReport(Struct, frozen=True):
     """Columns and rows of an answer."""
 
     columns: tuple[str, ...]

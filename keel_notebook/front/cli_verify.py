@@ -11,11 +11,11 @@ import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from keel_notebook.core.parameters import flow_key, named
 from keel_notebook.core.plans import PlannedCell, notebook_cells
@@ -27,8 +27,7 @@ from keel_notebook.front.verified import VerifyReport
 _ASK = "__import__('keel_notebook.front.outside', fromlist=['told']).told()"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The words of the command line."""
 
     notebook: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core import lifecycle
 from keel_notebook.core.auto import MIN_SECONDS
@@ -29,8 +30,7 @@ LATER: Mapping[str, str] = {
 """Subcommands that DESIGN pins and that later versions bring: said, not ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One subcommand of `%keel`."""
 
     run: Callable[[Session, list[str]], Any]

@@ -11,9 +11,10 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from keel_notebook import __version__
 from keel_notebook.core.auto import MIN_SECONDS

@@ -14,12 +14,14 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from keel_notebook.core.ports import RunEnd, RunSeen
+from keel_notebook.core.record import as_dict
 from keel_notebook.core.units import count, size
 from keel_notebook.errors import KeelError
 from keel_notebook.front.cli_open import key_file, open_reader
@@ -49,8 +51,7 @@ LEAST_ROOM = 0.05
 """The part of a disk that keel leaves free (DESIGN 7, Size)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at. ``level`` is ``ok``, ``warn`` or ``bad``."""
 
     topic: str
@@ -59,8 +60,7 @@ class Finding:
     next: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorReport:
+class DoctorReport(Struct, frozen=True):
     """All findings, in the order in which they were made."""
 
     journal: str
@@ -73,11 +73,10 @@ class DoctorReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The findings as plain values."""
-        return {"journal": self.journal, "well": self.well, "findings": [asdict(item) for item in self.findings]}
+        return {"journal": self.journal, "well": self.well, "findings": [as_dict(item) for item in self.findings]}
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What a reader found in the journal; ``trouble`` says why it found nothing."""
 
     runs: Sequence[RunSeen] = ()
@@ -100,7 +99,7 @@ def _look_into(journal: Path) -> Seen | None:
         with contextlib.closing(open_reader(journal)) as reader:
             flows = reader.flows()
             runs = {run: seen for flow in flows for run, seen in reader.records(flow.id).runs.items()}
-            sizes = tuple((name, found) for name, found in asdict(reader.sizes()).items() if found)
+            sizes = tuple((name, found) for name, found in as_dict(reader.sizes()).items() if found)
     except KeelError as error:
         return Seen(trouble=error)
     return Seen(tuple(runs[run] for run in sorted(runs)), len(flows), sizes)

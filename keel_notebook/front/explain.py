@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from keel_notebook import errors
 from keel_notebook.errors import KeelError, UnknownNameError, catalogue
@@ -12,8 +13,7 @@ _FIELD = re.compile(r"(?P<before>^|.)\{(?P<name>\w+)\}")
 _CODE = re.compile(r"(?:KEEL-)?(?P<code>E\d{3})", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """One code with its four texts; fields of a message stand in capitals."""
 
     code: str

@@ -12,10 +12,11 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.errors import SettingsError
@@ -52,8 +53,7 @@ EXIT_CODES: Mapping[Ended, int] = {
 """2 stays what it is for every command: something on the command line is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What is to be run, and where."""
 
     book: Any
@@ -70,8 +70,7 @@ class Order:
     """An expression that the kernel is asked after every cell; its text is ``CellSeen.answer``."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellSeen:
+class CellSeen(Struct, frozen=True):
     """A cell that ended, or could not."""
 
     cell: PlannedCell

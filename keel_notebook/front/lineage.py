@@ -7,7 +7,6 @@ payload: what is shown in a widget may end up in a saved notebook (FRONTEND.md, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from keel_notebook.core.done import StepDone
@@ -15,6 +14,7 @@ from keel_notebook.core.lanes import Lanes
 from keel_notebook.core.lifecycle import FORGET, RECORDS, entry_named, newest_ok
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.record import as_dict
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport
 from keel_notebook.core.sources import same_code
@@ -139,8 +139,8 @@ def details_view(
         "recorded_source": recorded,
         "current_source": current,
         "format_only": bool(recorded) and recorded != current and same_code(recorded, current),
-        "differs": [asdict(item) for item in why.differs],
-        "inputs": [_both_sides(item) if base is newest else asdict(item) for item in why.inputs],
+        "differs": [as_dict(item) for item in why.differs],
+        "inputs": [_both_sides(item) if base is newest else as_dict(item) for item in why.inputs],
         "recorded_outputs": list(shown_then),
         "current_outputs": list(shown_now),
         "not_stored": _lost(why.not_stored),
@@ -151,9 +151,9 @@ def details_view(
 def _both_sides(pair: InputPair) -> dict[str, Any]:
     """An input of a record that is also the current one: both sides are what the one side says."""
     if pair.recorded and pair.current:
-        return asdict(pair)
+        return as_dict(pair)
     known = pair.recorded or pair.current
-    return asdict(pair) | {"recorded": known, "current": known, "same": True}
+    return as_dict(pair) | {"recorded": known, "current": known, "same": True}
 
 
 def newest_attempt(records: FlowRecords, step: str) -> Entry | None:
@@ -170,7 +170,7 @@ def _current_source(why: WhyReport, done: StepDone | None, newest: Entry | None,
 
 
 def _lost(items: Iterable[NotStored]) -> list[dict[str, str]]:
-    return [asdict(item) for item in items]
+    return [as_dict(item) for item in items]
 
 
 def timeline_view(records: FlowRecords, *, most: int, now: float) -> dict[str, Any]:

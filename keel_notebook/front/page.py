@@ -10,9 +10,10 @@ from __future__ import annotations
 import html
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from keel_notebook.core.units import middle, one_line
 
@@ -28,24 +29,21 @@ class Tone(StrEnum):
     STRONG = "strong"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line of text."""
 
     text: str
     tone: Tone = Tone.PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Lines shown as they are, in a fixed-width face; a diff is coloured by its first characters."""
 
     lines: tuple[str, ...]
     diff: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table. Text longer than ``limit`` is cut in the middle and whole in the HTML title."""
 
     name: str
@@ -53,8 +51,7 @@ class Column:
     limit: int = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field of a table."""
 
     text: str
@@ -63,8 +60,7 @@ class Field:
     """The long form, shown when one points at it; by default the whole text where it was cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Columns and rows of equal length. Columns that are empty in every row are not shown."""
 
     columns: tuple[Column, ...]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.retention import Plan
 from keel_notebook.core.units import count, size
 from keel_notebook.front.page import Block, Line, Page, Tone
 
 
-@dataclass(frozen=True, slots=True)
-class RoomReport:
+class RoomReport(Struct, frozen=True):
     """What went, or would go."""
 
     plan: Plan

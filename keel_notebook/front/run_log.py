@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct, field
 
 from keel_notebook.core.done import DECISIONS, REPLAYED, StepDone, done_in
 from keel_notebook.core.plans import Action, PlannedCell, plan
@@ -25,8 +25,7 @@ from keel_notebook.journal.reader import JournalReader, read_journal
 _TAKES_TIME = frozenset({Action.EXECUTES, Action.MAY})
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Which records belong to the notebook that runs: its flow by name, or by path and key."""
 
     journal: Path
@@ -75,8 +74,7 @@ class Records:
         return bool(flow.notebook == str(subject.notebook) and flow.key == subject.key and not flow.name)
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """What a run has come to so far."""
 
     decisions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DECISIONS, 0))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Entry
 from keel_notebook.core.ports import Message
@@ -22,8 +23,7 @@ MOST_LINES = 200
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownOutput:
+class ShownOutput(Struct, frozen=True):
     """One recorded message as text. ``also`` names the richer forms that only a notebook can show."""
 
     kind: str
@@ -35,8 +35,7 @@ class ShownOutput:
         return {"kind": self.kind, "text": self.text, "also": list(self.also)}
 
 
-@dataclass(frozen=True, slots=True)
-class ShowReport:
+class ShowReport(Struct, frozen=True):
     """An entry and what it showed."""
 
     entry: Entry

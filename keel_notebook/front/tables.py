@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Entry, NotStored
 from keel_notebook.core.plans import Action, PlanReport
 from keel_notebook.core.ports import RunSeen
+from keel_notebook.core.record import as_dict
 from keel_notebook.core.report import StatusReport, StepRow
 from keel_notebook.core.units import age, count, duration, size
 from keel_notebook.core.why import AttemptSeen, InputPair, WhyReport, ended
@@ -223,8 +225,7 @@ def _attempts(attempts: Sequence[AttemptSeen]) -> Table:
     return Table((*columns, Column("ended"), Column("memory", right=True)), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class LogReport:
+class LogReport(Struct, frozen=True):
     """Entries of a flow, newest last."""
 
     flow: str
@@ -243,7 +244,7 @@ def entry_dict(entry: Entry) -> dict[str, Any]:
     plain: dict[str, Any] = {name: getattr(entry, name) for name in names}
     plain |= {"kind": str(entry.kind), "status": str(entry.status), "key": entry.key}
     plain |= {"bytes": stored_bytes(entry), "rss_peak": entry.rss_peak}
-    return plain | {"error": asdict(entry.error) if entry.error else None}
+    return plain | {"error": as_dict(entry.error) if entry.error else None}
 
 
 def stored_bytes(entry: Entry) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.core.units import count, duration
 from keel_notebook.core.verify import HOLDS
@@ -14,8 +15,7 @@ _TONES: Mapping[str, Tone] = {"same": Tone.GOOD, "differs": Tone.BAD, "failed": 
 _COLUMNS = (Column("step"), Column("verdict"), Column("what", limit=160))
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Struct, frozen=True):
     """What came of executing the steps of a notebook again."""
 
     notebook: str

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
 from keel_notebook.core.model import Blob, Entry, Payload, Problem
 from keel_notebook.journal.flowlog import Written
 
-_FIELDS: Final = tuple(f.name for f in fields(Entry))
+_FIELDS: Final = Entry.__struct_fields__
 COLUMNS: Final = (*_FIELDS, "stamp", "frame_fence", "macs", "body")
 
 _INPUT: Final = {"name": "VARCHAR", "digest": "VARCHAR", "weak": "BOOLEAN", "preview": "VARCHAR"}
@@ -76,7 +75,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _items(value: tuple[Any, ...]) -> str:
-    return _json([{f.name: getattr(item, f.name) for f in fields(item)} for item in value]) if value else "[]"
+    return _json([{name: getattr(item, name) for name in item.__struct_fields__} for item in value]) if value else "[]"
 
 
 def _names(value: tuple[str, ...]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Digest, FlowId
 from keel_notebook.core.ports import RunSeen, RunStart
@@ -22,8 +23,7 @@ _FIRST: Final = 16 << 10
 """Bytes that hold a segment's head and first frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Struct, frozen=True):
     """Where a reader may go on in a segment, because everything before is in the heads."""
 
     ident: bytes

@@ -12,9 +12,11 @@ import json
 import os
 import secrets
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core.ids import default_flow, named_flow, text_digest
 from keel_notebook.core.model import Digest, FlowId
@@ -27,8 +29,7 @@ from keel_notebook.journal.wholefiles import create_whole, read_whole, replace_w
 _SCHEMA: Final = "keel.flow/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class FlowSeen:
+class FlowSeen(Struct, frozen=True):
     """A flow as it is found in a journal."""
 
     id: FlowId

@@ -11,9 +11,10 @@ import subprocess  # only the type of the child that spawn started
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
+
+from msgspec import Struct
 
 from keel_notebook.core.ports import Clock
 from keel_notebook.journal import spawn
@@ -28,8 +29,7 @@ _REAP_S: Final = 0.1
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True, slots=True)
-class Duties:
+class Duties(Struct, frozen=True):
     """What the thread does for a journal. Each takes the journal's lock itself where it needs it."""
 
     sync: Callable[[], None]

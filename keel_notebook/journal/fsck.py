@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from keel_notebook.core.model import Digest
 from keel_notebook.errors import DamagedError, JournalUnreachableError, KeelError
@@ -25,8 +26,7 @@ from keel_notebook.journal.reader import read_journal
 _WAIT_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that is not as it was written."""
 
     what: str
@@ -37,8 +37,7 @@ class Finding:
     """Whether it was put right just now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What was looked at."""
 
     flows: int

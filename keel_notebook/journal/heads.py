@@ -7,10 +7,10 @@ not there: ``Unreadable`` never means "nothing was recorded".
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import blake3
+from msgspec import Struct, field
 
 from keel_notebook.core.model import Digest, FlowId
 from keel_notebook.core.ports import RunSeen
@@ -30,8 +30,7 @@ class Unreadable(Exception):
     """A head or index that is not what was written there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """What is recorded of one flow, as far as it may still be asked for."""
 
     flow: FlowId
@@ -44,8 +43,7 @@ class Head:
     """Per run whose segment was there: what of it is in this head."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlowLine:
+class FlowLine(Struct, frozen=True):
     """What the index says of one flow."""
 
     kept: int
@@ -54,8 +52,7 @@ class FlowLine:
     runs: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """What every head covers. Written after the heads, so that each of them is at least as new."""
 
     generation: int = 0

@@ -6,7 +6,8 @@ import hashlib
 import itertools
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId
 from keel_notebook.core.ports import Clock, FlowRecords, RunEnd, RunSeen, RunStart, Seal
@@ -18,15 +19,13 @@ from keel_notebook.journal.folder import SALT_BYTES
 _INLINE_MAX = 16 << 10
 
 
-@dataclass
-class _Run:
+class _Run(Struct, dict=True):
     start: RunStart
     end: str = RunEnd.OPEN
     asked: bool = False
 
 
-@dataclass
-class MemoryFolder:
+class MemoryFolder(Struct, dict=True):
     """What survives a kernel: give the same one to the next ``MemoryJournal``."""
 
     salt: bytes = field(default_factory=lambda: os.urandom(SALT_BYTES))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Blob, Digest, Entry, FlowId
 from keel_notebook.core.ports import FlowRecords, Seal
@@ -28,8 +30,7 @@ from keel_notebook.journal.views import FlowView
 _HEAL_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Bytes on disk."""
 
     objects: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from keel_notebook.core.model import FlowId
 from keel_notebook.core.ports import RunSeen
@@ -29,8 +30,7 @@ _WORTH: Final = 20
 """A head is rewritten once a twentieth of it is new: writing it costs as much as all of it."""
 
 
-@dataclass
-class Taken:
+class Taken(Struct, dict=True):
     """One segment after reading."""
 
     cursor: Cursor
@@ -40,8 +40,7 @@ class Taken:
     """Bytes in it when it was read."""
 
 
-@dataclass
-class TakeIn:
+class TakeIn(Struct, dict=True):
     """What one ingest reads and stores. ``index`` is None where the heads have to be rebuilt."""
 
     place: Folder

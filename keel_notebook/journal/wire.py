@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any, Final, NamedTuple
 
 import msgpack
 
 from keel_notebook.core.model import Digest, Entry
 from keel_notebook.core.ports import RunSeen, RunStart
+from keel_notebook.core.record import as_dict
 from keel_notebook.errors import InternalError
 from keel_notebook.journal.frames import MAX_BODY
 
 SEGMENT_SCHEMA: Final = "keel.segment/v1"
-_START_FIELDS: Final = tuple(f.name for f in fields(RunStart))
+_START_FIELDS: Final = RunStart.__struct_fields__
 _packer: Final = msgpack.Packer(autoreset=True, unicode_errors="surrogatepass")
 
 
@@ -82,7 +82,7 @@ def objects_of(entry: Entry) -> tuple[Digest, ...]:
 
 def start_to_wire(start: RunStart, space: int) -> dict[str, Any]:
     """A run's start and its pid space as a MessagePack-able map."""
-    return {"schema": SEGMENT_SCHEMA, "space": space, **asdict(start)}
+    return {"schema": SEGMENT_SCHEMA, "space": space, **as_dict(start)}
 
 
 def start_from_wire(wire: Any) -> tuple[RunStart, int]:
@@ -111,7 +111,7 @@ def unknown_start(run: int) -> RunStart:
 
 def run_to_wire(seen: RunSeen) -> list[Any]:
     """A run as a MessagePack-able list."""
-    return [asdict(seen.start), seen.end, seen.rss_last]
+    return [as_dict(seen.start), seen.end, seen.rss_last]
 
 
 def run_from_wire(wire: Any) -> RunSeen:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
+
+from msgspec import Struct, field
 
 from keel_notebook.payload.shapes import Shapes, Unknown, is_entity
 
@@ -21,8 +22,7 @@ _PATIENT_ROUNDS = 8
 _MAX_WORK = 1 << 25
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     label: bytes
     unordered: bool
     children: list[int] = field(default_factory=list)

@@ -10,10 +10,10 @@ import contextlib
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from blake3 import blake3
+from msgspec import Struct
 
 LARGE = 1 << 20
 """From here on content is an object of its own in the journal, named by its digest (DESIGN 6)."""
@@ -26,8 +26,7 @@ Region = tuple[int, int]
 """Address and length of memory, as long as its owner is kept alive."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
+class Memory(Struct, frozen=True, eq=False):
     """Bytes in order, in pieces. ``pieces`` may be called more than once."""
 
     size: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload import kinds, registry

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import msgpack
+from msgspec import Struct, field
 
 from keel_notebook.core.ports import Definitions, Digester, Known
 from keel_notebook.core.secrets import secret_in_pickle
@@ -42,8 +42,7 @@ class Guilty(Exception):
         self.secret = secret
 
 
-@dataclass(slots=True)
-class Encoded:
+class Encoded(Struct):
     """A graph, ready to be written."""
 
     fields: dict[str, Any]
@@ -54,8 +53,7 @@ class Encoded:
     stream: list[bytes] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Encoder:
+class Encoder(Struct, frozen=True):
     """Encodes values of one notebook. ``space`` is its namespace, live."""
 
     definitions: Definitions

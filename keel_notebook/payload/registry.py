@@ -10,16 +10,16 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from keel_notebook.payload.typename import type_name
 
 GROUP = "keel_notebook.codecs"
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """A codec: ``dump`` turns a value into plainer ones, ``load`` turns them back."""
 
     name: str

@@ -189,7 +189,7 @@ def test_o14_who_lost_the_lease_while_it_ran_records_no_result(boot, paid):
 
 
 def test_a_guarded_call_in_a_flow_without_a_name_is_refused_before_it_runs(boot, paid):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     kernel = boot()
     kernel.run(PAY)

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from msgspec.structs import force_setattr
 
 from keel_notebook.core.model import Kind, Status
 from keel_notebook.engine import waits
@@ -17,7 +18,7 @@ def test_o24_after_a_restart_the_recorded_instant_is_waited_for(boot, clock):
         clock.advance(59 * 60)
         raise SystemExit
 
-    object.__setattr__(first.calls.parts, "sleep", dies)
+    force_setattr(first.calls.parts, "sleep", dies)
     with pytest.raises(SystemExit):
         first.step("s", "keel.sleep('1h')", end=False)
     first.kill()
@@ -47,7 +48,7 @@ def test_o25_due_timers_are_listed_earliest_first(boot, clock):
         def stop(seconds):
             raise SystemExit
 
-        object.__setattr__(waits_for.parts, "sleep", stop)
+        force_setattr(waits_for.parts, "sleep", stop)
         with pytest.raises(SystemExit):
             kernel.step(f"s{hours}", f"keel.sleep('{hours}h')", end=False)
     entries = tuple(kernel.entries(Kind.SLEEP))

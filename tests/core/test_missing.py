@@ -1,8 +1,7 @@
 """Which cells have to run to bring back what no record holds, and from which values (`%keel restore --run`)."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.auto import AUTO
 from keel_notebook.core.missing import to_run

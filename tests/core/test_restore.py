@@ -1,7 +1,8 @@
 """What comes back without running a cell, and what does not (DESIGN 5, Restore)."""
 
 import itertools
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from keel_notebook.core.done import DECISION
 from keel_notebook.core.model import Blob, Entry, Kind, NotStored, Payload, Status, Write, entry_id

@@ -1,8 +1,7 @@
 """What came of a step that was executed again, beside its record (``core.verify``): every verdict."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.calls import CallNow, Place, decide_call
 from keel_notebook.core.decide import Difference, Execute, Facts, Mode, Part, Policy, Recorded, Refuse, Replay, decide

@@ -8,12 +8,12 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from keel_notebook.capture.outputs import pack_messages
 from keel_notebook.core.ids import default_flow, named_flow

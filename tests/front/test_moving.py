@@ -110,7 +110,7 @@ def promised(nb, story):  # noqa: F811
         "gate", Status.RUNNING, kind=Kind.PROMISE, key=promise, call="promise",
         ambient={"token_hash": token_hash(flow, promise, TOKEN), "name": "go"},
     )  # fmt: skip
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     journal.append(replace(made, flow=flow), synced=True)
     journal.close(clean=False)

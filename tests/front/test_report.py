@@ -2,9 +2,9 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.decide import Difference, Part
 from keel_notebook.core.lifecycle import FORGET, RERUN, REVIVE

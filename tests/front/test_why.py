@@ -1,9 +1,9 @@
 """``why``: one sentence first, then everything that stands behind it."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.decide import Difference, Part
 from keel_notebook.core.done import StepDone

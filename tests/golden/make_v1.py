@@ -11,10 +11,10 @@ import os
 import sys
 import tempfile
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Blob, Digest, Entry, FlowId, Input, Kind, Payload, Problem, Status, Write, entry_id
 from keel_notebook.journal import ingest, liveness

@@ -4,9 +4,9 @@ import itertools
 import os
 import shutil
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Payload
 from keel_notebook.core.retention import Wishes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Blob, Digest, Kind, Status
 from keel_notebook.core.ports import RunEnd

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.model import (
     Digest,
@@ -80,7 +80,7 @@ def test_every_field_of_an_entry_is_a_column_of_the_same_name(folder: Path) -> N
     journal.append(one)
     journal.append(entry(journal, "bare", started_at=float("inf")))
     spawn.ingest_now(folder)
-    assert {f.name for f in fields(Entry)} <= set(columns.COLUMNS)
+    assert set(Entry.__struct_fields__) <= set(columns.COLUMNS)
     with duckdb.connect(str(folder / "journal.duckdb"), read_only=True) as con:
         cursor = con.execute("SELECT * FROM entries WHERE step = 'full'")
         named = dict(zip([column[0] for column in cursor.description], cursor.fetchall()[0], strict=True))

@@ -13,12 +13,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+
+class Kind(Struct, frozen=True):
     """How values of one type are taken apart and built again.
 
     ``take`` gives the parts, or None for a value that this kind does not cover. Parts are plain values, ``Memory``
