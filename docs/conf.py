@@ -25,6 +25,7 @@ CONTENTS = """
 ```{toctree}
 :hidden:
 
+first-kill
 tutorial
 howto
 calls
