@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +18,8 @@ def main() -> int:
     parser.add_argument("workloads", nargs="*", default=[], help=", ".join(WORKLOADS))
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     chosen = parser.parse_args()
+    # An installed package has its byte code beside it. A checkout must be allowed to write it: else kernels compile.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     figures: list[Figure] = []
     for name in chosen.workloads or WORKLOADS:
         with tempfile.TemporaryDirectory(prefix="keel-bench-") as folder:
