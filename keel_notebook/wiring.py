@@ -371,7 +371,7 @@ def origin_senses(
     def setting(name: str) -> Digest | None:
         return digester.digest(os.environ[name]).digest if name in os.environ else None
 
-    return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting)
+    return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting, definitions.source_of)
 
 
 class StepFiles(Struct, frozen=True):

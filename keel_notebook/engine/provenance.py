@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ class OriginSenses(Struct, frozen=True):
     """What a file of this name holds; None where there is none that a value would be made from."""
     setting: Callable[[str], Digest | None]
     """The environment variable of this name; None where there is none."""
+    code_of: Callable[[Any], str]
+    """The text of a function or class of the notebook; empty for anything else."""
 
 
 class Provenance:
@@ -98,7 +101,7 @@ class Provenance:
                 continue  # a built-in, or nothing
             if name not in live and not self._add(parts, name, self._then(then)):
                 return None
-        texts = set(origin.texts)
+        texts, asked = set(origin.texts), set[str]()
         for name, digested in sorted(self._senses.reached(live, origin.names).items()):
             digest = digested.digest
             if digested.outline or digest is None:
@@ -106,6 +109,9 @@ class Provenance:
             if not self._add(parts, name, digest):
                 return None
             texts |= _as_path(space.get(name))
+            if _ASKS_ENVIRONMENT.search(code := self._senses.code_of(space.get(name))):
+                asked.update(_TEXT.findall(code))
+        parts += [each for name in sorted(asked) if (each := self._senses.setting(name))]
         settings = origin.names.chains & _ENVIRONMENT
         for text in sorted(texts):
             parts += [each for each in (self._senses.file_named(text), settings and self._senses.setting(text)) if each]
@@ -125,6 +131,8 @@ class Provenance:
 
 _ITSELF = Digest("itself")
 """Where a function that makes a value also reads its name."""
+_ASKS_ENVIRONMENT = re.compile(r"\benviron\b|\bgetenv\b")
+_TEXT = re.compile(r"""["'](\w+)["']""")
 _ENVIRONMENT = frozenset({"os.environ", "os.getenv", "environ", "getenv", "os.environ.get", "environ.get"})
 
 
