@@ -104,7 +104,7 @@ class Zygote:
         self._process.stdout.close()
 
 
-def _die_at(number: int, *, after: bool) -> None:
+def die_at(number: int, *, after: bool) -> None:
     """Make this process kill itself before (or after) its n-th call that changes something in a journal."""
     calls = 0
 
@@ -142,7 +142,7 @@ def _shell(order: Order) -> None:
     os.chdir(order.folder)
     os.environ["JPY_SESSION_NAME"] = str(Path(order.folder) / "a.ipynb")
     if order.kill_at:
-        _die_at(order.kill_at, after=order.after)
+        die_at(order.kill_at, after=order.after)
     if order.blind:
         Opens.make = classmethod(lambda _: None)  # type: ignore[assignment,method-assign]
     from IPython.core.interactiveshell import InteractiveShell
