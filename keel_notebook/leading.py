@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from keel_notebook.adopting import adopted
 from keel_notebook.automatic import Automatic
 from keel_notebook.calling import plain_scope, step_scope
+from keel_notebook.capture.aliases import changed_with
 from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.capture.trying import tried
 from keel_notebook.cells import (
@@ -365,8 +366,9 @@ class Leader:
 
     def _changed(self, suspects: frozenset[str]) -> list[str]:
         """Of the names that a plain cell may have changed in place: those made by steps that are not as they were."""
-        made = suspects & self.ledger.digests.keys()
-        return sorted(name for name in made if not self.attached.holds(name, self.ledger.digests[name]))
+        shell, digests = self._kernel.shell, self.ledger.digests if suspects else {}
+        made = changed_with(suspects, digests.keys(), shell.user_ns, without={id(shell), id(shell.user_ns)})
+        return sorted(name for name in made if not self.attached.holds(name, digests[name]))
 
     # ---- what a person asks for --------------------------------------------------------------------------
 

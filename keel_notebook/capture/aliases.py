@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from keel_notebook.capture.parts import MOST, inside, is_memory, may_change, parts, too_large
 
-__all__ = ["Shared", "arrays_under", "bound_to_same", "held_elsewhere", "sharing"]
+__all__ = ["Shared", "arrays_under", "bound_to_same", "changed_with", "held_elsewhere", "sharing"]
 
 _MOST_PER_NAME = 200
 _MOST_STEPS = 20_000
@@ -55,6 +55,24 @@ def sharing(changed: Iterable[Any], namespace: Mapping[str, Any], *, without: Co
                     apart.add(name)
                 break
     return Shared(frozenset(found), frozenset(apart))
+
+
+def changed_with(
+    suspects: Collection[str], names: Collection[str], namespace: Mapping[str, Any], *, without: Collection[int]
+) -> set[str]:
+    """Of ``names``, those that change where a suspect does: it is one of them, or they share an object with it, or
+    hold an instance of it. Never by way of the ids ``without``."""
+    if not suspects or not names:
+        return set()
+    values = [namespace[name] for name in suspects if name in namespace]
+    classes = tuple(value for value in values if isinstance(value, type))
+    there = {name: namespace[name] for name in names if name in namespace}
+    instances = {
+        name
+        for name, value in (there if classes else {}).items()
+        if any(isinstance(part, classes) for part, _ in islice(parts(value, without), _MOST_PER_NAME))
+    }
+    return {*suspects} & {*names} | sharing(values, there, without=without).names | instances
 
 
 def _together(way: str, part: Any) -> bool:

@@ -91,7 +91,8 @@ def _bind(
 ) -> None:
     """Take in what a step bound. ``holds``: its record is there and counts (not that of ``--always``, not rejected)."""
     wrote, lost = {item.name for item in record.writes}, {item.name for item in record.not_stored}
-    for name in wrote | lost | set(record.deleted):
+    patched = set(record.ambient.get(PATCHED, ()))  # the class is the one that was there; its attributes are new
+    for name in (wrote | lost | set(record.deleted)) - patched:
         for place in (held, plain, touched):
             place.pop(name, None)
     if not holds:

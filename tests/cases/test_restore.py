@@ -68,3 +68,45 @@ x = 1; y = 2
     assert book.execute("print(x, y)").text == "1 2\n"
     shown = book.execute("%keel restore nothing")
     assert "nothing is recorded under this name" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("plain", "gone"),
+    [
+        ("K.n += 1", "o"),
+        ("setattr(K, 'n', 2)", "o"),
+        ("rows.append(2)", "rows box get"),
+        ("same = box\n# ---\nsame['r'].append(2)", "rows box get"),
+        ("fill = rows.append\n# ---\nfill(2)", "rows box get"),
+        ("get().append(2)", "rows box get"),
+        ("print(o, rows, box)", ""),
+    ],
+)
+def test_what_a_plain_cell_changed_through_another_name_does_not_come_back_as_it_was(book, plain, gone):
+    nb = book(f"""
+# keel: step a
+class K:
+    n = 1
+o = K(); rows = [1]; box = {{"r": rows}}; apart = [1]
+get = lambda rows=rows: rows
+# ---
+{plain}
+""")
+    nb.run_all()
+    nb.cells = []
+    left = nb.shows("%keel restore", 'print([x for x in ("o", "rows", "box", "get", "apart") if x in globals()])')
+    assert left == str([name for name in ("o", "rows", "box", "get", "apart") if name not in gone.split()])
+
+
+def test_a_class_that_a_later_step_changed_comes_back_with_its_change(book):
+    nb = book("""
+# keel: step a
+class K: n = 1
+o = K()
+# ---
+# keel: step b
+K.n += 1
+""")
+    nb.run_all()
+    nb.cells = []
+    assert nb.shows("%keel restore", "print(o.n, K.n, type(o) is K)") == "2 2 True"

@@ -5,6 +5,7 @@ import itertools
 from msgspec.structs import replace
 
 from keel_notebook.core.done import DECISION
+from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.model import Blob, Entry, Kind, NotStored, Payload, Status, Write, entry_id
 from keel_notebook.core.restore import SUSPECTS, asked_for, definitions_in, holdings
 
@@ -104,3 +105,11 @@ def test_a_name_asked_for_comes_back_although_a_plain_cell_bound_it_since():
     found = holdings([entry(step="a", writes=["x"]), plain("x = 7", ["x"])])
     assert asked_for(found, [], []) == ()
     assert asked_for(found, ["x"], ["x"]) == ("x",)
+
+
+def test_a_class_whose_attributes_a_step_changed_comes_back_from_the_step_that_made_it():
+    made = entry(step="a", writes=["K", "o"])
+    changed = entry(step="b", writes=["K.n", "K"], ambient={PATCHED: ["K"]})
+    found = holdings([made, changed])
+    assert found.held == {"K": made, "o": made, "K.n": changed}
+    assert found.order == (made, changed)

@@ -29,7 +29,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
 
 
 @settings(
-    max_examples=SOAK or 40,
+    max_examples=SOAK or 20,
     derandomize=not SOAK,
     deadline=None,
     database=None,
