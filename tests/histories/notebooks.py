@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 SLOTS = {
     "i": "abc",
@@ -190,8 +191,7 @@ FILES = {"in0.txt": "{n}", "in1.txt": "{n}", "out1.txt": "{n}", "local.py": LOCA
 """What lies in the folder at first."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One cell: statements, and the step's name if it is a step."""
 
     step: str

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.histories.kernels import Died, Kernel, Shown, Warm
 from tests.histories.notebooks import FILES, SLOTS, Cell, filled, lines, notebooks, statements, with_constant
@@ -22,8 +24,7 @@ Do = tuple[Any, ...]
 """What a person does: a word of ``Player`` and its arguments."""
 
 
-@dataclass(frozen=True)
-class History:
+class History(Struct, frozen=True):
     """A notebook, the files beside it, and what happens."""
 
     cells: tuple[Cell, ...]
