@@ -23,12 +23,6 @@ from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_t
 from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
 
-LATER: Mapping[str, str] = {
-    "export": "moving journals",
-    "import": "moving journals",
-}
-"""Subcommands that DESIGN pins and that later versions bring: said, not ignored."""
-
 
 class Command(Struct, frozen=True):
     """One subcommand of `%keel`."""
@@ -290,10 +284,13 @@ def _sql(session: Session, words: list[str]) -> Any:
     return cli_sql.answer(session.attached().folder, " ".join(words))
 
 
-def _verify(session: Session, words: list[str]) -> Any:
-    from keel_notebook.front import outside  # noqa: PLC0415 starts a kernel of its own
+def _outside(name: str) -> Callable[[Session, list[str]], Any]:
+    def run(session: Session, words: list[str]) -> Any:
+        from keel_notebook.front import outside  # noqa: PLC0415 asked for rarely; starts a process of its own
 
-    return outside.verify(session, words)
+        return getattr(outside, name)(session, words)
+
+    return run
 
 
 def _gc(session: Session, words: list[str]) -> Any:
@@ -344,7 +341,11 @@ COMMANDS: Mapping[str, Command] = {
     "off": Command(_off, "%keel off", "run cells plainly in this kernel"),
     "journal": Command(_journal, "%keel journal [PATH]", "show the journal's folder, or use another one"),
     "flow": Command(_flow, _FLOW_USAGE, "show which flow this notebook is, or name it"),
-    "verify": Command(_verify, "%keel verify [NAME …]", "execute in a scratch kernel, compare with the record"),
+    "export": Command(_outside("export"), "%keel export FILE", "pack the journal into one file"),
+    "import": Command(_outside("import_"), "%keel import FILE", "unpack a journal, where there is none yet"),
+    "verify": Command(
+        _outside("verify"), "%keel verify [NAME …]", "execute in a scratch kernel, compare with the record"
+    ),
     "sql": Command(_sql, "%keel sql SELECT …", "query the journal"),
     "gc": Command(_gc, "%keel gc", "what `keel gc` would let go to make room; nothing is touched"),
     "doctor": Command(_doctor, "%keel doctor", "check the journal and this machine"),
@@ -355,15 +356,13 @@ COMMANDS: Mapping[str, Command] = {
 def run(session: Session, line: str) -> Any:
     """What a `%keel` line answers: a page, a text, or None.
 
-    Raises SettingsError (E001) where the line cannot be read, NotYetError (E005) for what later versions bring.
+    Raises SettingsError (E001) where the line cannot be read, and what the subcommand raises.
     """
     word, _, rest = line.strip().partition(" ")
     name = "status" if not word or word.startswith("#") else word
     rest = "" if word.startswith("#") else rest
     if name == "help":
         return Lines("\n".join(f"{command.usage:32} {command.does}" for command in COMMANDS.values()))
-    if name in LATER:
-        raise NotYetError(what=f"%keel {name}", topic=LATER[name])
     command = COMMANDS.get(name)
     if command is None:
         raise SettingsError(where=f"%keel {name}", detail="known: " + ", ".join([*COMMANDS, "help"]))

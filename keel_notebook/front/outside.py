@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess  # our own interpreter and our own module, no shell
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from IPython.core.getipython import get_ipython
@@ -15,7 +15,7 @@ from keel_notebook.front.magics import session_of
 from keel_notebook.front.verified import VerifyReport, VerifyTable
 from keel_notebook.journal import spawn
 from keel_notebook.session import Session
-from keel_notebook.wiring import notebook_path
+from keel_notebook.wiring import journal_folder, notebook_path
 
 
 def verify(session: Session, words: list[str]) -> VerifyTable:
@@ -26,21 +26,45 @@ def verify(session: Session, words: list[str]) -> VerifyTable:
     notebook = notebook_path(session.shell, session.cwd)
     if notebook is None or not notebook.is_file():
         raise SettingsError(where="%keel verify", detail="nobody tells which notebook this is: `keel verify NOTEBOOK`")
-    found = asked(session, ["verify", str(notebook), *words])
+    found = asked(session, ["verify", str(notebook), *words], _about(session))
     return VerifyTable(VerifyReport(found["notebook"], found["status"], tuple(found["steps"]), found["took_s"]))
 
 
-def asked(session: Session, words: Sequence[str]) -> Any:
-    """What a command of ``keel`` answers about this kernel's journal and flow. Raises SettingsError (E001)."""
+def export(session: Session, words: list[str]) -> str:
+    """Pack this kernel's journal into a file. Raises SettingsError (E001)."""
+    file = _one(words, "%keel export FILE")
+    found = asked(session, ["export", file, "--in", "."], _about(session))
+    return f"{found['files']} files in {file}"
+
+
+def import_(session: Session, words: list[str]) -> str:
+    """Unpack a packed journal where this notebook has none yet. Raises SettingsError (E001)."""
+    file = _one(words, "%keel import FILE")
+    folder = journal_folder(session.settings.journal, notebook_path(session.shell, session.cwd), session.cwd)
+    found = asked(session, ["import", file, "--in", "."], {"KEEL_JOURNAL": str(folder)})
+    return f"the journal is {found['journal']}"
+
+
+def _one(words: list[str], usage: str) -> str:
+    if len(words) != 1:
+        raise SettingsError(where="%keel", detail=f"it reads `{usage}`")
+    return words[0]
+
+
+def _about(session: Session) -> dict[str, str]:
     attached, settings = session.attached(), session.settings
-    told = {
+    return {
         "KEEL_MODE": "",
         "KEEL_JOURNAL": str(attached.folder),
         "KEEL_FLOW": attached.flow.name,
         "KEEL_FLOW_KEY": attached.flow.key,
         "KEEL_KEY_FILE": settings.key_file,
     }
-    environ = {name: value for name, value in (spawn.environment() | told).items() if value or name not in told}
+
+
+def asked(session: Session, words: Sequence[str], told: Mapping[str, str]) -> Any:
+    """What a command of ``keel`` answers; ``told``: variables to set, or where empty to take away. Raises E001."""
+    environ = {name: value for name, value in (spawn.environment() | dict(told)).items() if value or name not in told}
     done = subprocess.run(  # noqa: S603 - fixed program; the words are no shell's
         [sys.executable, "-P", "-m", "keel_notebook", *words, "--json"],
         env=environ,

@@ -134,3 +134,19 @@ def test_keel_run_trust_strict_and_frozen_say_it_to_the_kernel(elsewhere):
     job.write(*FEATS, "%%keel_step more\nhit('more')")
     assert job.run("--frozen", code=1)[-2]["error"] == "DivergenceError"
     assert job.hits == "f"
+
+
+def test_a_journal_is_packed_and_unpacked_from_the_notebook(job, tmp_path):
+    """C07: `%keel export` where it was recorded, `%keel import` where there is no journal yet."""
+    job.write(*FEATS)
+    [_, _, packed] = job.cells(*FEATS, "%keel export all.keel")
+    assert packed["result"].endswith("files in all.keel")
+    first, job.folder = job.folder, tmp_path / "there"
+    job.folder.mkdir()
+    job.path = job.folder / "a.ipynb"
+    job.write(*FEATS)
+    shutil.copy(first / "all.keel", job.folder)
+    shown = job.cells("%keel import all.keel", *FEATS)
+    assert shown[0]["result"] == f"the journal is {job.folder / '.keel'}"
+    assert (shown[2]["out"], job.hits) == ("[0, 1, 4, 9]\n", "")
+    assert job.cells("%keel import all.keel")[0]["error"] == "SettingsError"

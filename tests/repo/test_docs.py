@@ -10,7 +10,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from keel_notebook.core.options import OPTIONS
 from keel_notebook.errors import catalogue
-from keel_notebook.front.commands import COMMANDS, LATER
+from keel_notebook.front.commands import COMMANDS
 from keel_notebook.front.settings import Keel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,6 @@ def test_no_table_promises_a_subcommand_or_option_that_is_not_there():
         for cell in rows(page(name)):
             for command in re.findall(r"%keel ([a-z]+)", cell):
                 assert command in COMMANDS or command == "help", f"{name}: %keel {command}"
-                assert command not in LATER
             for option in re.findall(r"^`(--[a-z-]+)", cell):
                 assert option in OPTIONS, f"{name}: {option}"
 
