@@ -25,10 +25,15 @@ class _Blank(dict[str, Any]):
         return "?"
 
 
+_OWN = frozenset({"why", "next"})
+"""Parts of the text that a raise site may say better than the catalogue."""
+
+
 class KeelError(Exception):
     """Something that keel will not do, with its code.
 
-    ``facts`` fill the text's fields. ``str(error)`` is one line; ``report()`` is the whole text.
+    ``facts`` fill the text's fields. ``str(error)`` is one line; ``report()`` is the whole text. A raise site where
+    the usual reason or way out is not the one gives its own: ``why=``, ``next=``.
     """
 
     code = "E040"
@@ -38,8 +43,13 @@ class KeelError(Exception):
         super().__init__(self._line("what"))
 
     def _line(self, part: str) -> str:
-        text = catalogue()[self.code][part].format_map(_Blank(self.facts))
+        text = self._text(part)
         return f"KEEL-{self.code}: {text}" if part == "what" else text
+
+    def _text(self, part: str) -> str:
+        if part in _OWN and self.facts.get(part):
+            return str(self.facts[part])
+        return catalogue()[self.code][part].format_map(_Blank(self.facts))
 
     def report(self) -> str:
         """What happened, why, what to do next: three lines."""
@@ -47,8 +57,7 @@ class KeelError(Exception):
 
     def to_dict(self) -> dict[str, str]:
         """The error for programs: its code, and what, why and next as filled in."""
-        texts = catalogue()[self.code]
-        return {"code": self.code} | {part: texts[part].format_map(_Blank(self.facts)) for part in texts}
+        return {"code": self.code} | {part: self._text(part) for part in catalogue()[self.code]}
 
     def _render_traceback_(self) -> list[str]:
         # IPython shows this instead of a traceback through keel's own frames.

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from keel_notebook.core.decide import Recorded, same
 from keel_notebook.core.dotted import PATCHED
-from keel_notebook.core.model import Digest, Entry, EntryId, Input, Kind, Status
+from keel_notebook.core.model import Digest, Effect, Entry, EntryId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
 RECORDS = frozenset({Kind.STEP, Kind.ACCEPT, Kind.ADOPT})
@@ -162,6 +162,18 @@ def _progressed(records: FlowRecords, step: str) -> set[int]:
 def newest_ok(records: FlowRecords, step: str) -> Entry | None:
     """The newest record of a step that holds something, whether it is valid or not."""
     return next((e for e in _not_retired(of_step(records, step)) if e.status is Status.OK), None)
+
+
+def held_once(records: FlowRecords, step: str) -> str:
+    """Why no wish but a new key makes a step execute again: its effect must not happen twice; empty where one does."""
+    for entry in of_step(records, step):
+        if entry.kind is Kind.RETIRE and entry.key == NEW_KEY:
+            return ""
+        if entry.kind is Kind.STEP:
+            if entry.effect is not Effect.EXACTLY_ONCE or entry.status is Status.FAILED:
+                return ""
+            return "was done" if entry.status in {Status.OK, Status.SKIPPED} else "was begun"
+    return ""
 
 
 def known_step(records: FlowRecords, step: str) -> bool:

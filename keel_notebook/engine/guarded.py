@@ -22,7 +22,17 @@ from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import Assumed, Body, Look, Swap
 from keel_notebook.engine.stepper import Stepper
-from keel_notebook.errors import AmbiguousError, DamagedError, KeelError, LeaseError, SettingsError
+from keel_notebook.errors import AmbiguousError, DamagedError, DivergenceError, KeelError, LeaseError, SettingsError
+
+_ONCE = "What must happen once does not happen again because its code was edited."
+
+
+def _anew(step: str) -> str:
+    """What helps where neither a rerun nor accepting does: the effect must not happen twice under its key."""
+    return (
+        f"`%keel why {step}` shows what differs. `%keel rerun {step} --new-key` does it again; "
+        f"with its cell as it was, its record comes back."
+    )
 
 
 class Key(Struct, frozen=True):
@@ -69,9 +79,9 @@ class Guarded:
         if isinstance(answer, d.Replay):
             return self._swap(stepper, look, ordinary, answer)
         if isinstance(answer, d.Refuse) and answer.code != "E060":
-            raise self._refused(stepper, look, answer)
+            raise self._refused(stepper, look, answer, policy)
         if isinstance(answer, d.Diverged):
-            raise stepper.stopped(look, answer.differences)
+            raise self._stopped(stepper, look, answer)
         try:
             self._take(look)
         except LeaseError as error:
@@ -99,9 +109,9 @@ class Guarded:
                 self._give_back()
                 return Assumed(look, answer.why)
             case d.Refuse():
-                raise self._refused(stepper, look, answer)
+                raise self._refused(stepper, look, answer, policy)
             case d.Diverged():
-                raise stepper.stopped(look, answer.differences)
+                raise self._stopped(stepper, look, answer)
             case d.Execute() | d.Skip():
                 raise AssertionError("a guarded step is fired, not executed")
             case _:
@@ -172,7 +182,17 @@ class Guarded:
             self._parts.say(f"{look.step.name} is done: only `%keel rerun {look.step.name} --new-key` does it again")
         return swap
 
-    def _refused(self, stepper: Stepper, look: Look, answer: d.Refuse) -> KeelError:
+    @staticmethod
+    def _stopped(stepper: Stepper, look: Look, answer: d.Diverged) -> KeelError:
+        name = look.step.name
+        again = f"`%keel why {name}` shows what differs. `%keel rerun {name}` runs it."
+        way_out = _anew(name) if look.cell.options.effect is Effect.EXACTLY_ONCE else again
+        return stepper.stopped(look, answer.differences, way_out=way_out)
+
+    def _refused(self, stepper: Stepper, look: Look, answer: d.Refuse, policy: d.Policy) -> KeelError:
+        if answer.code == "E031" and policy.mode is not d.Mode.REPLAY:
+            error = DivergenceError(step=look.step.name, detail=answer.why, why=_ONCE, next=_anew(look.step.name))
+            return stepper.refused(look, error, answer.why, ())
         if answer.code != "E060":
             return stepper.refused(look, stepper.refusal(look, answer.code, answer.why), answer.why, ())
         begun = [x for x in look.records.entries if x.step == look.step.name and x.status is Status.INTENT]

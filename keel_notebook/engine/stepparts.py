@@ -93,6 +93,10 @@ class Assumed(Struct, frozen=True):
     why: str
 
 
+ONLY_REPLAYED = "Run it without KEEL_MODE=replay (`%config Keel.mode = 'live'`): in replay mode nothing executes."
+"""The way out of a refusal that the mode makes: no wish helps there."""
+
+
 def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_by: str) -> DivergenceError:
     """The refusal of a step whose input holds its own change and cannot be taken back to what it was (E031)."""
     why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"
@@ -101,7 +105,8 @@ def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_
     other = made_by and made_by != f"step {step}"
     start = f"run again from {made_by}" if other else "run again the cell that makes it"
     detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {step} --as-is`"
-    return DivergenceError(step=step, detail=detail)
+    way_out = f"{start.capitalize()}, or `%keel rerun {step} --as-is` to execute it on what {name} holds now."
+    return DivergenceError(step=step, detail=detail, next=way_out)
 
 
 def said_briefly(differences: Sequence[d.Difference]) -> str:

@@ -27,7 +27,17 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
-from keel_notebook.engine.stepparts import Body, Look, Senses, StepCell, Swap, not_rewound, now, said_briefly
+from keel_notebook.engine.stepparts import (
+    ONLY_REPLAYED,
+    Body,
+    Look,
+    Senses,
+    StepCell,
+    Swap,
+    not_rewound,
+    now,
+    said_briefly,
+)
 from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
@@ -309,16 +319,18 @@ class Stepper:
         self._senses.say(f"{look.step.name} executes{where}: {said}{last}")
         return said
 
-    def stopped(self, look: Look, differences: Sequence[d.Difference]) -> KeelError:
-        """The error of a difference that stops (``--on-divergence fail``)."""
+    def stopped(self, look: Look, differences: Sequence[d.Difference], *, way_out: str = "") -> KeelError:
+        """The error of a difference that stops (``--on-divergence fail``); ``way_out``: its own next step."""
         said = said_briefly(differences)
-        return self.refused(look, DivergenceError(step=look.step.name, detail=said), said, tuple(differences))
+        error = DivergenceError(step=look.step.name, detail=said, next=way_out)
+        return self.refused(look, error, said, tuple(differences))
 
     def _unreadable(self, look: Look, policy: d.Policy, error: Exception) -> Body:
         reason = str(error) if isinstance(error, KeelError) else type(error).__name__
         why = f"its record cannot be read ({reason})"
         if policy.mode is d.Mode.REPLAY or policy.on_divergence is d.Response.FAIL:
-            raise self.refused(look, DivergenceError(step=look.step.name, detail=why), why, ())
+            way_out = ONLY_REPLAYED if policy.mode is d.Mode.REPLAY else ""
+            raise self.refused(look, DivergenceError(step=look.step.name, detail=why, next=way_out), why, ())
         self._senses.say(f"{look.step.name} executes: {why}")
         attempt = look.recorded.tries + 1
         return Body(self._begin(look, attempt, why), d.Execute(attempt, why))
@@ -333,7 +345,7 @@ class Stepper:
             case "E050":
                 return UntrustedError(what=f"the record of step {look.step.name}", id=self._ledger.journal_id)
             case _:
-                return DivergenceError(step=look.step.name, detail=why)
+                return DivergenceError(step=look.step.name, detail=why, next=ONLY_REPLAYED)
 
     def refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
         """Note that a step was refused, and give the error."""

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from keel_notebook.errors import KeelError, UnknownNameError
+from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
 from keel_notebook.front.cli_print import put_error, put_json
 
 DONE, FAILED, UNKNOWN = 0, 1, 2
@@ -22,12 +22,15 @@ _TARGET = "NOTEBOOK|FOLDER"
 
 def command(run: Callable[..., Any]) -> Callable[..., Any]:
     """A command with ``--json`` whose errors are said as errors, never as a traceback."""
+    usual = f"keel {run.__name__.rstrip('_')}"
 
     @functools.wraps(run)
     def reported(*, as_json: bool, **options: Any) -> Any:
         try:
             return run(as_json=as_json, **options)
         except KeelError as error:
+            if isinstance(error, SettingsError):  # the usual advice is about cells and magics
+                error.facts.setdefault("next", f"Correct it and try again; `{usual} --help` shows what it takes.")
             put_error(error, as_json=as_json)
             leave(exit_code(error))
 

@@ -29,6 +29,13 @@ from keel_notebook.journal.flows import FlowSeen
 from keel_notebook.journal.reader import JournalReader, read_journal
 from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
 
+NO_NOTEBOOK = "; it must be a file that ends with .ipynb"
+LOOK_AGAIN = {
+    "why": "Every notebook has records of its own: keel does not guess which one you meant.",
+    "next": "Look at the path. `keel status FOLDER` lists the notebooks that are recorded in a folder.",
+}
+_NOT_THERE = "it is not there; nothing was recorded here yet"
+_POINT_AT_IT = "Name the notebook or its folder, or set KEEL_JOURNAL. The journal is made when the first step runs."
 _ENTRY_ID = re.compile(r"\d+\.\d+")
 
 
@@ -76,7 +83,7 @@ def existing(journal: Path) -> Path:
     except OSError as error:
         raise JournalUnreachableError(journal=journal, detail=error.strerror) from None
     if not there:
-        raise JournalUnreachableError(journal=journal, detail="it is not there; nothing was recorded here yet")
+        raise JournalUnreachableError(journal=journal, detail=_NOT_THERE, next=_POINT_AT_IT)
     return journal
 
 
@@ -120,7 +127,7 @@ def flows_of(reader: JournalReader, place: Place, *, wanted: str = "") -> list[O
     if not chosen:
         what, name = ("flow", wanted) if wanted else ("notebook", str(place.notebook or place.journal.parent))
         names = [flow.name or flow.notebook or flow.id for flow in recorded]
-        raise UnknownNameError(what=what, name=name, hint=hint(name, names))
+        raise UnknownNameError(what=what, name=name, hint=hint(name, names), **({} if wanted else LOOK_AGAIN))
     return [OpenFlow(flow, reader.records(flow.id), _cells(place.notebook or Path(flow.notebook))) for flow in chosen]
 
 

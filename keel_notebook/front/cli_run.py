@@ -113,7 +113,7 @@ def notebook_of(named: str) -> Path:
     """The notebook that a word of the command line means. Raises UnknownNameError (E002)."""
     path = cli_open.place_of(named).notebook
     if path is None or not path.is_file():
-        raise UnknownNameError(what="notebook", name=named, hint="; it must be a file that ends with .ipynb")
+        raise UnknownNameError(what="notebook", name=named, hint=cli_open.NO_NOTEBOOK, **cli_open.LOOK_AGAIN)
     return path
 
 

@@ -14,11 +14,13 @@ from keel_notebook.core import lifecycle
 from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.model import Entry
 from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
+from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.units import count, duration
 from keel_notebook.core.why import why
 from keel_notebook.engine.lanes import steps_of
 from keel_notebook.errors import NotYetError, SettingsError
+from keel_notebook.front import wishes
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
@@ -96,21 +98,13 @@ def _lineage(session: Session, words: list[str]) -> Any:
     return Lineage(session)
 
 
-def _known(session: Session, name: str) -> None:
-    attached = session.attached()
-    records = attached.journal.records(attached.flow.id)
-    if not lifecycle.known_step(records, name) and name not in session.ledger.done:
-        names = ", ".join(sorted(lifecycle.steps_in(records))) or "none yet"
-        raise SettingsError(where=name, detail=f"no step of this notebook has that name (steps: {names})")
-
-
 def _rerun(session: Session, words: list[str]) -> str:
     as_is, new_key = "--as-is" in words, "--new-key" in words
     usage = "%keel rerun NAME [--as-is] [--new-key]"
     name = _one_name([word for word in words if word not in {"--as-is", "--new-key"}], usage)
     if name.startswith("--"):
         raise NotYetError(what=f"%keel rerun {name}", topic="side-by-side divergence")
-    _known(session, name)
+    records = wishes.records_with(session, name)
     if new_key:
         session.retire(name, lifecycle.NEW_KEY)
     else:
@@ -118,25 +112,26 @@ def _rerun(session: Session, words: list[str]) -> str:
     if as_is:
         session.ledger.as_is.add(name)
     session.ledger.accept.discard(name)
-    return f"{name} will execute when its cell runs next; its records with the same code and inputs are retired then"
+    return wishes.anew(name) if new_key else wishes.rerun(name, records)
 
 
-def _retired(key: str, usage: str, said: str) -> Callable[[Session, list[str]], str]:
+def _retired(key: str, usage: str, said: Callable[[str, FlowRecords], str]) -> Callable[[Session, list[str]], str]:
     def run(session: Session, words: list[str]) -> str:
         name = _one_name(words, usage)
-        _known(session, name)
+        records = wishes.records_with(session, name)
         session.retire(name, key)
-        return said.format(name=name)
+        return said(name, records)
 
     return run
 
 
 def _accept(session: Session, words: list[str]) -> str:
     name = _one_name(words, "%keel accept NAME")
-    _known(session, name)
+    if why := wishes.accepts(name, wishes.records_with(session, name)):
+        return why
     session.ledger.accept.add(name)
     session.ledger.rerun.discard(name)
-    return f"the recorded values of {name} will count as right for its code and inputs when its cell runs next"
+    return wishes.accept(name)
 
 
 def _adopt(session: Session, words: list[str]) -> str:
@@ -318,12 +313,12 @@ COMMANDS: Mapping[str, Command] = {
     "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
     "rerun": Command(_rerun, "%keel rerun NAME [--as-is] [--new-key]", "execute the step when its cell runs next"),
     "forget": Command(
-        _retired(lifecycle.FORGET, "%keel forget NAME", "the records of {name} are retired: it executes next time"),
+        _retired(lifecycle.FORGET, "%keel forget NAME", wishes.forget),
         "%keel forget NAME",
         "retire every record of a step",
     ),
     "revive": Command(
-        _retired(lifecycle.REVIVE, "%keel revive NAME", "{name} may run again: its deaths are counted anew"),
+        _retired(lifecycle.REVIVE, "%keel revive NAME", wishes.revive),
         "%keel revive NAME",
         "let a dead step try again",
     ),

@@ -31,7 +31,7 @@ from keel_notebook.core.why import why
 from keel_notebook.engine.lease import Holder, Lease, LeaseSeen
 from keel_notebook.engine.waits import look_again
 from keel_notebook.errors import KeelError, NotYetError, SettingsError, UnknownPromiseError
-from keel_notebook.front import lineage
+from keel_notebook.front import lineage, wishes
 from keel_notebook.front.approving import approve
 from keel_notebook.front.tables import local_time
 from keel_notebook.journal import liveness
@@ -74,8 +74,8 @@ class Desk:
             "waiting": self._waiting,
             "rerun": self._rerun,
             "accept": self._accept,
-            "forget": lambda ask: self._retire(ask, FORGET, "the records of {name} are retired: it executes next time"),
-            "revive": lambda ask: self._retire(ask, REVIVE, "{name} may run again: its deaths are counted anew"),
+            "forget": lambda ask: self._retire(ask, FORGET, wishes.forget),
+            "revive": lambda ask: self._retire(ask, REVIVE, wishes.revive),
             "recover": self._recover,
             "auto": self._auto,
             "trust": self._trust,
@@ -206,18 +206,21 @@ class Desk:
         name = self._known(ask)
         self._session.ledger.rerun.add(name)
         self._session.ledger.accept.discard(name)
-        return {"said": f"{name} executes when its cell runs next"}
+        return {"said": wishes.rerun(name, self._existing())}
 
     def _accept(self, ask: Ask) -> Answer:
         name = self._known(ask)
+        if nothing := wishes.accepts(name, self._existing()):
+            return {"said": nothing}
         self._session.ledger.accept.add(name)
         self._session.ledger.rerun.discard(name)
-        return {"said": f"the record of {name} counts as right when its cell runs next"}
+        return {"said": wishes.accept(name)}
 
-    def _retire(self, ask: Ask, key: str, said: str) -> Answer:
+    def _retire(self, ask: Ask, key: str, said: Callable[[str, FlowRecords], str]) -> Answer:
         name = self._known(ask)
+        said_now = said(name, self._existing())
         self._session.retire(name, key)
-        return {"said": said.format(name=name)}
+        return {"said": said_now}
 
     def _approve(self, ask: Ask) -> Answer:
         """Answer an open promise as the journal's owner. In a process of its own: the kernel's may be in the midst."""

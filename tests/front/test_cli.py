@@ -147,11 +147,24 @@ def test_keel_journal_names_the_folder(nb, tmp_path, monkeypatch):
     assert run_json("status", tmp_path / "elsewhere")["run"] == 2
 
 
+def test_errors_of_the_command_line_advise_about_the_command_line(tmp_path, nb):
+    for command in (
+        ("resolve", "deploy", "--value", "yes", "--in", nb),
+        ("mv", tmp_path, tmp_path / "x.ipynb"),
+        ("status", tmp_path / "empty" / "x.ipynb"),
+    ):
+        advice = run_json(*command, code=1)["error"]["next"]
+        assert "cell" not in advice
+        assert "%keel" not in advice
+    assert "`keel resolve --help`" in run_json("resolve", "p", "--value", "yes", "--in", nb, code=1)["error"]["next"]
+
+
 def test_no_journal_and_no_notebook_are_said(tmp_path, nb):
     found = run_json("status", tmp_path / "empty" / "x.ipynb", code=1)["error"]
     assert (found["code"], list(found)) == ("E054", ["code", "title", "what", "why", "next"])
     assert "nothing was recorded here yet" in found["what"]
-    assert run_json("status", tmp_path / "other.ipynb", code=2)["error"]["code"] == "E002"
+    unknown = run_json("status", tmp_path / "other.ipynb", code=2)["error"]
+    assert (unknown["code"], "`keel status FOLDER`" in unknown["next"]) == ("E002", True)
     (tmp_path / "empty").mkdir()
     for command in (["log"], ["plan"], ["why", "x", "--in"], ["show", "x", "--in"], ["sql", "select 1", "--in"]):
         assert run_json(*command, tmp_path / "empty", code=1)["error"]["code"] == "E054"

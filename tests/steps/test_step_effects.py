@@ -57,6 +57,11 @@ def test_z15_edited_code_with_the_same_inputs_is_refused_and_a_new_key_fires(boo
     refused = book.run(edited)
     assert (refused.code, book.hits) == ("E031", ["paid"])
     assert "only its code differs" in str(refused.error)
+    assert "`%keel rerun pay --new-key` does it again" in refused.error.report()
+    assert "accept" not in refused.error.report(), "what does not help is not advised"
+    for wish in ("%keel rerun pay", "%keel accept pay", "%keel forget pay"):
+        assert "`%keel rerun pay --new-key` does it again" in str(book.ok(wish).result), "it has no effect, and says so"
+        assert book.run(edited).code == "E031"
     book.ok("%keel rerun pay --new-key")
     book.ok(edited)
     assert book.hits == ["paid", "paid"]
@@ -72,6 +77,37 @@ def test_other_inputs_are_another_effect_and_that_is_said_before_it_fires(book):
     book.ok("amount = 5")
     assert book.ok(pay()).err == "", "that one is done as well: its own record comes back"
     assert (book["receipt"], book.hits) == (50, ["paid", "paid"])
+
+
+@pytest.mark.parametrize(("effect", "way_out"), [("exactly_once", " --new-key"), ("at_least_once", "")])
+def test_the_way_out_of_a_difference_that_stops_a_guarded_step_is_one_that_works(book, effect, way_out):
+    book.ok("amount = 5")
+    cell = f"%%keel_step pay --effect {effect} --on-divergence fail\nhit(amount)\n"
+    book.ok(cell)
+    book.ok("amount = 7")
+    refused = book.run(cell)
+    assert refused.code == "E031"
+    assert f"`%keel rerun pay{way_out}`" in refused.error.report()
+    assert "nothing is accepted" in str(book.ok("%keel accept pay").result)
+    book.ok(f"%keel rerun pay{way_out}")
+    book.ok(cell)
+    assert book.hits == ["5", "7"]
+
+
+def test_in_replay_mode_no_wish_is_advised(book, monkeypatch):
+    monkeypatch.setattr(book.session.settings, "mode", "replay")
+    refused = book.run("%%keel_step fit\n1\n")
+    assert refused.code == "E031"
+    assert "KEEL_MODE" in refused.error.report()
+    assert "%keel rerun" not in refused.error.report()
+
+
+def test_a_step_that_nobody_knows_is_the_same_error_whatever_is_asked(book):
+    book.ok("%%keel_step fit\n1\n")
+    for line in ("forget", "revive", "rerun", "accept", "why", "diff"):
+        unknown = book.run(f"%keel {line} fot")
+        assert unknown.code == "E002", line
+        assert "did you mean fit?" in str(unknown.error)
 
 
 def test_with_a_key_of_its_own_a_committed_result_comes_back_whatever_differs_and_says_so(book):
