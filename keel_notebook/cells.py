@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -85,6 +85,12 @@ def policy(mode: str, options: StepOptions) -> d.Policy:
 
 
 _UNCHANGED_BY_USE = (FunctionType, BuiltinFunctionType, ModuleType, type)
+
+
+def installed_modules(namespace: Mapping[str, Any], is_local: Callable[[str], bool]) -> dict[str, str]:
+    """The names that hold a module of an installed package, with the module's own name."""
+    found = {name: value.__name__ for name, value in list(namespace.items()) if type(value) is ModuleType}
+    return {name: module for name, module in found.items() if not is_local(module)}
 
 
 def what_is_left(

@@ -6,7 +6,6 @@ Settings count where the step read them, or where it used the library: the dicts
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from keel_notebook.capture.ambient_settings import PARTS, settings
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.generators import PART_OF, Drawn, Generators, as_inputs
 from keel_notebook.capture.noting import Noted, Noting
+from keel_notebook.capture.ownset import OwnVariables, differing, environment
 from keel_notebook.capture.seeds import RANDOM, SEEDS
 from keel_notebook.capture.sources import Sources
 from keel_notebook.capture.started import STARTED
@@ -57,6 +57,8 @@ class Open(Struct):
     day: str = ""
     seeded_first: set[str] = field(default_factory=set)
     noted: Noted = field(default_factory=Noted)
+    ours: Callable[[str], bool] | None = None
+    """Whether a variable was set by what runs anew when the step does; None: by what was noted."""
 
 
 class AmbientInputs:
@@ -78,13 +80,17 @@ class AmbientInputs:
         self._parts = {part.name: part for part in parts}
         self._generators = Generators(parts, key=key)
         self._noting = Noting()
+        self._own = OwnVariables()
+        self._seen: dict[str, Any] = {}
+        """The variables when a step was last looked at: reading its record may import what sets some."""
         self._start = start
         self._key = key
         self._today = today
 
     def rewind(self, step: str) -> None:
-        """Take back what earlier attempts of the step drew: it is about to run anew."""
+        """Take back what earlier attempts of the step drew and set: it is about to run anew."""
         self._generators.rewind(step)
+        self._own.rewind(step)
 
     def open(self, state: AmbientState) -> Open:
         """A body is about to run; ``state`` is what ``AmbientWatch.before`` gave."""
@@ -113,6 +119,8 @@ class AmbientInputs:
 
     def drawn(self, running: Open, step: str) -> Mapping[str, Drawn]:
         """From which generators a body drew; known from now on as this step's own doing."""
+        ours = running.ours or running.noted.set_variables.__contains__
+        self._own.ran(step, running.state.looks.get("environ", environment()), ours=ours)
         after = {name: self._parts[name].look() for name in PART_OF.values() if name in self._parts}
         return self._generators.ran(step, running.state.looks, after, running.seeds)
 
@@ -121,6 +129,7 @@ class AmbientInputs:
         noted, looks = running.noted, running.state.looks
         values = [self._namespace[name] for name in ran.names if name in self._namespace]
         reads = self._sources.read_by(ran.tree)
+        variables = self._own.found(ran.step, looks.get("environ", {}), imports_only=True)
         drawn = self.drawn(running, ran.step)
         groups = {*EVERYBODYS, *_mentioned(values)}
         groups |= {
@@ -136,7 +145,7 @@ class AmbientInputs:
         if noted.pandas:  # a record keeps all that were read: another one may be set later
             now = settings(PANDAS_SHOWN, looks.get("pandas"), noted.pandas, self._start)
             found[PANDAS_SHOWN] = dict.fromkeys(sorted(noted.pandas), "") | now
-        found |= self._of_variables(noted, ran, "polars" in _roots(values), _variables(looks))
+        found |= self._of_variables(noted, ran, "polars" in _roots(values), variables)
         if reads.date:
             found[DAY] = {"day": running.day}
         if drawn:
@@ -163,6 +172,7 @@ class AmbientInputs:
         """The groups as they are now, for a step that wants to run; ``wanted`` are groups with names in them."""
         found: dict[str, dict[str, str]] = {}
         variables: dict[str, str] = {}
+        self._seen[step] = dict(environment())
         for group in {*wanted, *EVERYBODYS}:
             names = frozenset(wanted.get(group, ()))
             if group in GENERATORS:
@@ -174,7 +184,7 @@ class AmbientInputs:
             elif group == DAY:
                 found[group] = {"day": self._today()}
             else:
-                variables = variables or dict(os.environ)
+                variables = variables or self._own.found(step, environment())
                 if group in (CHILDREN, POLARS):
                     found[group] = self._all_set(variables, _POLARS_OPTIONS if group == POLARS else "")
                 elif group in (VARIABLES, FROM_START):
@@ -200,7 +210,11 @@ class AmbientInputs:
     def before_replay(self, step: str) -> Open:
         """The generators as they are before a record of the step is put back: for ``drawn``."""
         seeds = self._generators.seeds()
-        return Open(AmbientState(self._generators.before_replay(step)), seeds)
+        now = environment()
+        before = self._seen.get(step) or dict(now)
+        imported = differing(before, now)
+        looks = self._generators.before_replay(step) | {"environ": before}
+        return Open(AmbientState(looks), seeds, ours=lambda name: name not in imported)
 
 
 def state_without_a_name(
@@ -227,10 +241,6 @@ def _mentioned(values: Iterable[Any]) -> set[str]:
     roots = _roots(values)
     found = {group for root, group in _BY_MENTION.items() if root in roots}
     return found | (set(_BY_ANY_LIBRARY) if roots - sys.stdlib_module_names else set())
-
-
-def _variables(looks: Mapping[str, Any]) -> dict[str, str]:
-    return {os.fsdecode(name): os.fsdecode(value) for name, value in looks.get("environ", {}).items()}
 
 
 def _roots(values: Iterable[Any]) -> set[str]:

@@ -71,8 +71,8 @@ class Environ:
         return _some({"set": values, "gone": sorted(before.keys() - after.keys())})
 
     def put(self, change: Any, lost: Lost) -> None:
-        """Set and delete."""
-        os.environ.update(change["set"])
+        """Set and delete. What is there already stays the very object that it is: nobody has set it again."""
+        os.environ.update({name: value for name, value in change["set"].items() if os.environ.get(name) != value})
         for name in change["gone"]:
             os.environ.pop(name, None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -39,7 +40,9 @@ def _watchers() -> list[Watcher]:
     watchers: list[Watcher] = []
 
     def hook(event: str, args: Args) -> None:
-        if watchers and event in EVENTS and not (event in _LOOKED_AT and _is_silent(event, args)):
+        if event in _VARIABLES:
+            TIMES_SET[args[0]] += 1
+        elif watchers and event in EVENTS and not (event in _LOOKED_AT and _is_silent(event, args)):
             for watcher in tuple(watchers):
                 watcher.note(event, args)
 
@@ -134,6 +137,10 @@ CHILDREN = frozenset(
 FOLDER = frozenset({"os.chdir", "os.fchdir"})
 """The working directory is about to change."""
 EVENTS = frozenset(FILES) | NETWORK | CHILDREN | FOLDER
+
+_VARIABLES = frozenset({"os.putenv", "os.unsetenv"})
+TIMES_SET: Counter[bytes] = Counter()
+"""How often each environment variable was set or removed since anybody watches: the same text again counts too."""
 
 _LOOKED_AT = frozenset({"open", "os.listdir", "os.scandir"})
 _CODE = (".py", ".pyc", ".so", ".pth", ".zip", ".egg", ".whl")

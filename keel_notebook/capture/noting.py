@@ -28,6 +28,8 @@ class Noted(Struct):
 
     variables: set[str] = field(default_factory=set)
     """Environment variables that code of the notebook, or of a local module, asked for by name."""
+    set_variables: set[str] = field(default_factory=set)
+    """Those that code of the notebook itself set."""
     by_libraries: set[str] = field(default_factory=set)
     """Those that installed code asked for."""
     all_variables: bool = False
@@ -96,6 +98,8 @@ class _Variables(dict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.own.add(key)
+        if _asking().f_globals.get("__name__") == "__main__":
+            self.noted.set_variables.add(os.fsdecode(key))
         dict.__setitem__(self, key, value)
 
     def __iter__(self) -> Iterator[Any]:

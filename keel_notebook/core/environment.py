@@ -72,6 +72,10 @@ def differing(recorded: Surroundings, now: Surroundings, *, same_day: bool) -> I
         now: the same groups as they are now; one that is not there cannot be told, and unknown is never equal.
         same_day: whether the day of the record counts as today, because its run is gone on with.
     """
+    return iter(dict.fromkeys(_differing(recorded, now, same_day=same_day)))  # a variable is in several groups
+
+
+def _differing(recorded: Surroundings, now: Surroundings, *, same_day: bool) -> Iterator[Differing]:
     for group in sorted(recorded.keys() | (now.keys() & EVERYBODYS)):
         was, there = recorded.get(group, {}), now.get(group)
         if there is None:

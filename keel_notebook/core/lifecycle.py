@@ -91,15 +91,26 @@ def _is_retry(entry: Entry) -> bool:
 
 
 def _not_retired(newest_first: list[Entry]) -> Iterator[Entry]:
-    rejected: set[Fingerprint] = set()
+    rejected: list[Fingerprint] = []
     for entry in newest_first:
         if entry.kind is not Kind.RETIRE:
-            if fingerprint_of(entry) not in rejected:
+            if not any(_covers(asked, fingerprint_of(entry)) for asked in rejected):
                 yield entry
         elif entry.key in {FORGET, NEW_KEY}:
             return
         elif entry.key == RERUN:
-            rejected.add(fingerprint_of(entry))
+            rejected.append(fingerprint_of(entry))
+
+
+def _covers(asked: Fingerprint, recorded: Fingerprint) -> bool:
+    """Whether a rerun that was asked for rejects a record: same code, and the inputs that the marker knew.
+
+    Some inputs show only at the end of an attempt (I11), and one that turned out to be unknown loses its digest.
+    """
+    known = dict(recorded.inputs)
+    return asked.code == recorded.code and all(
+        known.get(name, digest) in (digest, None) for name, digest in asked.inputs
+    )
 
 
 def rejection(retire: Entry) -> str:

@@ -119,6 +119,10 @@ class Origins:
         self._unlisted: Origin | None = None
         self._untold: list[Callable[[], None]] = []
 
+    def were_there(self, modules: Mapping[str, str]) -> None:
+        """Names of modules that were imported before anybody watched, with the names of those modules."""
+        self._now.update({name: Origin(f"module {module}") for name, module in modules.items()})
+
     def of(self, name: str) -> Origin | None:
         """How the name came to the value that it has now; None where nobody saw it."""
         untold, self._untold = self._untold, []

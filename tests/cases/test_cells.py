@@ -213,14 +213,17 @@ hit("s")
     assert book.execute("1 + 1").text == "2", "the next cell works"
 
 
-def test_e005_guarded_effects_are_refused_and_not_ignored(notebook):
+def test_a_guarded_step_happens_once_whatever_is_edited_in_it(notebook):
     book = notebook("""
 %%keel_step pay --effect exactly_once
 hit("pay")
 """)
-    (shown,) = book.run_all()
-    assert "E005" in shown.error
-    assert book.hits == ""
+    book.run_all()
+    assert [shown.error for shown in book.rerun()] == [""]
+    assert book.hits == "pay"
+    book.edit(0, 'hit("pay")', 'hit("pay again")')
+    assert "E031" in book.run(0).error
+    assert book.hits == "pay"
 
 
 def test_the_cell_sees_no_trace_of_keel(notebook):

@@ -245,3 +245,21 @@ def test_what_steps_leave_counts_by_their_record_and_resources_by_their_code(boo
     notebook.edit(1, "ThreadPoolExecutor(2)", "ThreadPoolExecutor(4)")
     notebook.run_all()
     assert notebook.hits == f"res use mk follows unseen used_up {again} res use mk follows unseen used_up"
+
+
+FROM_BEFORE = """
+connection = sqlite3.connect("base.sqlite")
+# ---
+%%keel_step reads
+hit("reads"); n = connection.execute("select 1").fetchone()
+# ---
+print(n)
+"""
+
+
+def test_a_connection_made_with_a_module_that_came_with_the_cell_that_loads_keel(book, monkeypatch):
+    monkeypatch.setattr("tests.support.forks.LOAD", "%load_ext keel_notebook\nimport sqlite3")
+    notebook = book(FROM_BEFORE)
+    for _ in range(2):
+        assert notebook.shows() == "(1,)"
+    assert notebook.hits == "reads"

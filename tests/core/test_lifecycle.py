@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RERUN, REVIVE, fingerprint, recorded
 from keel_notebook.core.model import Entry, Input, Kind, Status, entry_id
@@ -135,3 +136,14 @@ def test_forget_retires_every_older_record_of_the_step():
         NOW,
     )
     assert found.entries == ()
+
+
+def test_rerun_retires_records_of_which_only_the_end_told_all_inputs():
+    """A conditional store: what it may have left as it was is an input that no marker can know (I11)."""
+    late = (Input("a", "d1"), Input("flagged", "d2"))
+    record = replace(entry(1, Status.OK), inputs=late)
+    other = replace(entry(1, Status.OK, digest="other"), inputs=(Input("a", "other"), late[1]))
+    asked = entry(2, Status.OK, kind=Kind.RETIRE, key=RERUN)
+    failed = entry(2, Status.FAILED)
+    found = recorded(flow(other, record, asked, failed, ends={1: RunEnd.CLEAN, 2: RunEnd.OPEN}), "fit", NOW)
+    assert found.entries == (failed, other)
