@@ -25,7 +25,6 @@ from keel_notebook.cells import (
     Analysis,
     PlainCell,
     analysis_of,
-    installed_modules,
     outcome,
     plain_entry,
     policy,
@@ -257,8 +256,6 @@ class Leader:
     def _settle(self, code: Digest | None) -> str:
         if self._root is None:
             self._root = self._first_step(code)
-            space, local = self._kernel.shell.user_ns, self._kernel.definitions.is_local
-            self.ledger.origins.were_there(installed_modules(space, local))
             early, self._early = self._early, []
             for cell, status, at in early:
                 self.plain(cell, status, at, early=True)

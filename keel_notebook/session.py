@@ -138,12 +138,14 @@ class Session:
     def leader(self) -> Leader:
         """What leads cells, with the journal open. Raises KeelError where the journal cannot be used at all."""
         if self._leader is None:
+            from keel_notebook.cells import installed_modules  # noqa: PLC0415 as the next
             from keel_notebook.core.model import Status  # noqa: PLC0415 the first step pays, not %load_ext
             from keel_notebook.leading import Leader  # noqa: PLC0415
             from keel_notebook.wiring import kernel_of  # noqa: PLC0415
 
             kernel = kernel_of(self.shell, cwd=self.cwd, clock=self.clock, say=say, fault=self.note_fault)
             self._leader = leader = Leader(kernel, self.settings)
+            kernel.ledger.origins.were_there(installed_modules(self.shell.user_ns, kernel.definitions.is_local))
             atexit.unregister(self.close)
             atexit.register(
                 self.close
