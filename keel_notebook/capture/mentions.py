@@ -55,6 +55,8 @@ def mentions(
         value = namespace.get(name)
         if type(value) in _NEVER_PATHS:
             continue
+        if value is namespace:  # ``G = globals()``: what IPython keeps there, such as the folders it was in, is no path
+            value = {each: held for each, held in namespace.items() if not each.startswith("_")}
         remembering = remembering or remembers(value)
         if isinstance(value, ModuleType):
             modules += [_module_texts(value)] if definitions.is_local(value.__name__) else []

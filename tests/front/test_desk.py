@@ -274,7 +274,7 @@ def test_a_branch_keeps_what_was_recorded_and_both_lanes_can_be_used(promised):
     comm = Comm(promised)
     assert comm.ask("status")["answer"]["lanes"] == []
     assert comm.ask("branch", step="use")["answer"]["said"].startswith("lane-2 is in use")
-    assert promised.execute("%%keel_step use\nm = n + 10", cell_id="cell-2").status == "ok"
+    assert promised.execute("%%keel_step use\nm = n + 10", cell_id="cell-4").status == "ok"
     lanes = comm.ask("status")["answer"]["lanes"]
     assert [(lane["name"], lane["current"], lane["steps"]) for lane in lanes] == [
         ("main", False, 2),
@@ -282,7 +282,7 @@ def test_a_branch_keeps_what_was_recorded_and_both_lanes_can_be_used(promised):
     ]
     assert "n + 10" in comm.ask("why", step="use")["answer"]["current_source"]
     assert comm.ask("use", lane="main")["ok"]
-    assert promised.execute("%%keel_step use\nm = n + 1", cell_id="cell-2").status == "ok"
+    assert promised.execute("%%keel_step use\nm = n + 1", cell_id="cell-4").status == "ok"
     steps = {step["name"]: step["decision"] for step in comm.ask("status")["answer"]["steps"]}
     assert steps["use"] == "replayed", "what was recorded before the branch is as it was"
     assert promised.execute("print(m)").text == "2\n"
