@@ -52,11 +52,9 @@ def mentions(
         if name.endswith(".py"):
             modules.append(_module_texts(sys.modules.get(name.removesuffix(".py").replace("/", "."))))
             continue
-        value = namespace.get(name)
+        value = _held(name, namespace)
         if type(value) in _NEVER_PATHS:
             continue
-        if value is namespace:  # ``G = globals()``: what IPython keeps there, such as the folders it was in, is no path
-            value = {each: held for each, held in namespace.items() if not each.startswith("_")}
         remembering = remembering or remembers(value)
         if isinstance(value, ModuleType):
             modules += [_module_texts(value)] if definitions.is_local(value.__name__) else []
@@ -78,6 +76,13 @@ def mentions(
         for text in sorted(piece.texts):
             asked[text] = asked.get(text, NOTHING_ASKED) | piece.asks
     return Mentions(reduce(or_, (*pieces, *modules)), asked, remembering)
+
+
+def _held(name: str, namespace: Mapping[str, Any]) -> Any:
+    value = namespace.get(name)
+    if value is namespace:  # ``G = globals()``: what IPython keeps there, such as the folders it was in, is no path
+        return {n: v for n, v in namespace.items() if not n.startswith("_") and n != "In" and v is not namespace}
+    return value
 
 
 def _module_texts(module: ModuleType | None) -> FileTexts:
