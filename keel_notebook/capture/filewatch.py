@@ -197,7 +197,8 @@ class FileWatch:
         after, folder = stamp_in(full)
         ways = touched.ways if touched is not None else ()
         first = named or touched
-        if event is not None and path.endswith(_DATABASES) and not folder:
+        behind = full in story.databases
+        if behind or (event is not None and path.endswith(_DATABASES) and not folder):
             ways = (*ways, "database")
         return Observed(
             ways=ways,
@@ -247,6 +248,7 @@ class _Story:
     def __init__(self, before: Before, touched: Mapping[str, _Touched], *, children: bool) -> None:
         code = before.mentions.code
         self.remembers = before.mentions.remembers
+        self.databases = before.mentions.databases
         self._children = children
         self._code = code
         self._native = children or not _NATIVE.isdisjoint(sys.modules)

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from keel_notebook.capture.databases import files_behind
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.loads import LOADS
 from keel_notebook.capture.namespace import attributes
@@ -34,6 +35,8 @@ class Mentions(Struct, frozen=True):
     """Every text that may be a path, with what the code that holds it does with files."""
     remembers: bool = False
     """Whether it reaches a function that keeps its results (``lru_cache``)."""
+    databases: frozenset[str] = frozenset()
+    """Files behind the connections that it reads, absolute."""
 
 
 def mentions(
@@ -48,6 +51,8 @@ def mentions(
         return definitions.belongs(kind) or definitions.is_local(kind.__module__)
 
     modules: list[FileTexts] = []
+    names = tuple(names)
+    databases = frozenset(path for name in names for path in files_behind(namespace.get(name)))
     for name in names:
         if name.endswith(".py"):
             modules.append(_module_texts(sys.modules.get(name.removesuffix(".py").replace("/", "."))))
@@ -75,7 +80,8 @@ def mentions(
     for piece in (*modules, *pieces):
         for text in sorted(piece.texts):
             asked[text] = asked.get(text, NOTHING_ASKED) | piece.asks
-    return Mentions(reduce(or_, (*pieces, *modules)), asked, remembering)
+    asked.update((path, NOTHING_ASKED) for path in databases if path not in asked)
+    return Mentions(reduce(or_, (*pieces, *modules)), asked, remembering, databases)
 
 
 def _held(name: str, namespace: Mapping[str, Any]) -> Any:

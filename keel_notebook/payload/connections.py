@@ -1,6 +1,7 @@
 """What a database in memory holds, as far as its connection tells: it goes with the process, and no step can keep it.
 
-A database in a file is another thing: what it holds is still there after a restart, and is nobody's input.
+A database in a file is another thing: what it holds is still there after a restart, and its file is an input of the
+steps that read through the connection (``capture/databases.py``).
 """
 
 from __future__ import annotations

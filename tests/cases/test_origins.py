@@ -1,5 +1,6 @@
 """Values without a digest count by how they were made (DESIGN 5, Provenance; traps 3). A restart is a new process."""
 
+import contextlib
 from typing import NamedTuple
 
 import pytest
@@ -263,3 +264,40 @@ def test_a_connection_made_with_a_module_that_came_with_the_cell_that_loads_keel
     for _ in range(2):
         assert notebook.shows() == "(1,)"
     assert notebook.hits == "reads"
+
+
+@pytest.mark.parametrize("mark", ["", "%%keel_step co --always\n"], ids=["plain", "always"])
+@pytest.mark.parametrize("library", ["sqlite3", "duckdb"])
+def test_a_file_behind_a_connection_is_an_input_of_what_reads_through_it(book, library, mark):
+    import importlib
+
+    made = book(
+        f"import {library}\n# ---\n{mark}con = {library}.connect('q.db')\n# ---\n"
+        "%%keel_step a\nhit('a')\nrows = con.execute('select x from t').fetchall()\n# ---\nprint(rows)"
+    )
+
+    def write(x):
+        with contextlib.closing(importlib.import_module(library).connect(str(made.folder / "q.db"))) as con:
+            con.execute("drop table if exists t")
+            con.execute("create table t (x int)")
+            con.execute(f"insert into t values ({x})")
+            con.commit()
+
+    write(1)
+    assert made.shows() == made.shows() == "[(1,)]"
+    assert made.hits == "a"
+    write(2)
+    assert made.shows() == made.shows() == "[(2,)]"
+    assert made.hits == "a a"
+
+
+def test_what_a_step_writes_through_a_connection_does_not_make_it_execute_for_ever(book):
+    made = book(
+        "import sqlite3\ncon = sqlite3.connect('q.db')\n# ---\n"
+        "%%keel_step a\nhit('a')\ncon.execute('create table if not exists t (x int)')\n"
+        "con.execute('insert into t values (1)')\ncon.commit()\nn = 1\n# ---\nprint(n)"
+    )
+    assert made.shows() == made.shows() == "1"
+    settled = made.hits  # once more at most: the connection was made from a file that was not there yet
+    assert made.shows() == made.shows() == "1"
+    assert made.hits == settled
