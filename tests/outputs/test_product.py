@@ -10,7 +10,8 @@ CELLS = """
 %matplotlib inline
 import matplotlib.pyplot as plt, random, sys, threading, time
 import ipywidgets as w
-sys.go, sys.done = threading.Event(), threading.Event()  # where no step reads them as a value of the notebook
+# What the threads wait on hangs where no step reads it as a value.
+for name in ("go", "done"): setattr(threading.main_thread(), name, threading.Event())
 # ---
 %%keel_step epochs
 hit("epochs")
@@ -37,10 +38,12 @@ display(out); print("3"); del out
 # ---
 %%keel_step th
 hit("th")
-threading.Thread(target=lambda: (sys.go.wait(30), print("late"), sys.done.set())).start(); print("now")
+def late(main):
+    main.go.wait(30); print("late"); main.done.set()
+threading.Thread(target=late, args=(threading.main_thread(),)).start(); print("now")
 # ---
 %%keel_step other
-hit("other"); sys.go.set(); sys.done.wait(30); print("other")
+hit("other"); threading.main_thread().go.set(); threading.main_thread().done.wait(30); print("other")
 # ---
 %%keel_step noisy
 hit("noisy")
