@@ -49,7 +49,8 @@ def test_a_thousand_steps(server, page):
     book.event("hello")
     book.until(
         "() => { const attached = jupyterapp.shell.currentWidget.content.widgets.filter(cell =>"
-        " cell.isAttached && !cell.isPlaceholder()).length;"
+        " cell.isAttached && !cell.isPlaceholder()"
+        " && cell.model.sharedModel.getSource().startsWith('%%keel_step')).length;"
         " return attached > 0 && document.querySelectorAll('button.keel-badge').length === attached; }"
     )
     took = page.evaluate(

@@ -61,7 +61,7 @@ export function lostText(lost: NotStored): string {
 }
 
 function heading(text: string): HTMLElement {
-  return h('h4', { class: 'keel-heading' }, text);
+  return h('div', { class: 'keel-heading' }, text);
 }
 
 function codeTable(rows: ReturnType<typeof sideBySide>): HTMLElement {

@@ -76,7 +76,7 @@ export function storage(answer: StorageAnswer): HTMLElement {
     h('p', {}, `${size(total)} in all: ${size(answer.objects)} values, ${size(answer.segments + answer.duckdb)} journal`),
     h('p', { class: 'keel-note' }, answer.folder),
     h('table', { class: 'keel-inputs' }, h('caption', { class: 'keel-hidden' }, 'Size of every step'), h('thead', {}, h('tr', {}, ...head)), body),
-    lost.length > 0 && h('h4', { class: 'keel-heading' }, 'Could not be stored'),
+    lost.length > 0 && h('div', { class: 'keel-heading' }, 'Could not be stored'),
     lost.length > 0 && h('ul', {}, ...lost.map(text => h('li', {}, text)))
   );
 }

@@ -18,7 +18,7 @@ export function waiting(answer: WaitingAnswer, send: Answering): HTMLElement {
     {},
     waits.length === 0 && h('p', { class: 'keel-empty' }, 'Nothing waits: no open promise and no timer.'),
     waits.length > 0 && h('ul', { class: 'keel-waits' }, ...waits.map(wait => waitItem(wait, now, send))),
-    answered.length > 0 && h('h4', { class: 'keel-heading' }, 'Answered'),
+    answered.length > 0 && h('div', { class: 'keel-heading' }, 'Answered'),
     answered.length > 0 && h('ul', { class: 'keel-answered' }, ...answered.map(one => h('li', {}, answeredText(one, now))))
   );
 }
