@@ -45,5 +45,6 @@ def test_z4_z15_z21_a_kill_at_every_write_boundary_of_a_guarded_step(zygote, tmp
         assert (third.code, third.printed[-1]) == (0, "r-1\n")
         assert len(hits(folder)) == paid + 1
         assert len(set(hits(folder))) == 1, "one idempotency key in every attempt"
-    # What was written last is the result: behind it there is no window in which somebody must ask.
-    assert ends == {"done once", "asked after 0"} | (set() if after else {"asked after 1"}), "every window was hit"
+    # A heartbeat that is due writes between body and result: then a kill after a write hits that window, too.
+    every = {"done once", "asked after 0", "asked after 1"}
+    assert every - ({"asked after 1"} if after else set()) <= ends <= every, "every window was hit"
