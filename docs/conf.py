@@ -28,10 +28,12 @@ CONTENTS = """
 first-kill
 tutorial
 howto
+auto
 calls
 effects
 flows
 undo
+trust
 headless
 frontend
 guarantees
@@ -39,6 +41,7 @@ reference
 cli
 errors
 reads
+files
 payload
 outputs
 journal
