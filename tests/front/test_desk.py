@@ -2,6 +2,7 @@
 
 import json
 import time
+from uuid import uuid4
 
 import pytest
 
@@ -24,29 +25,30 @@ model = {"w": total}
 model
 """
 
-COMM = "0123456789abcdef"
-
 
 class Comm:
-    """A front end's end of the comm."""
+    """A front end's end of one comm: with an id of its own, as each front end has, and deaf to other comms."""
 
     def __init__(self, book):
         self.client = book.client
+        self.id = uuid4().hex
         self.asked = 0
-        self.send("comm_open", {"comm_id": COMM, "target_name": "keel", "data": {}})
+        self.send("comm_open", {"comm_id": self.id, "target_name": "keel", "data": {}})
 
     def send(self, kind, content):
         self.client.shell_channel.send(self.client.session.msg(kind, content))
 
     def ask(self, word, **more):
         self.asked += 1
-        self.send("comm_msg", {"comm_id": COMM, "data": {"id": self.asked, "ask": word, **more}})
+        self.send("comm_msg", {"comm_id": self.id, "data": {"id": self.asked, "ask": word, **more}})
         return self.answer(self.asked)
 
     def answer(self, number):
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             message = self.client.get_iopub_msg(timeout=60)
+            if message["content"].get("comm_id") != self.id:
+                continue
             if message["msg_type"] == "comm_close":
                 return None
             if message["msg_type"] == "comm_msg" and message["content"]["data"].get("id") == number:
