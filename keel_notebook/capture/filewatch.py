@@ -129,6 +129,8 @@ class FileWatch:
     def _named(self, asked: Mapping[str, Asks]) -> dict[str, Named]:
         """The files and folders that texts name, as they stand and below the folders that others of them name."""
         found: dict[str, Named] = {}
+        if not asked:
+            return found
         try:
             cwd = os.getcwd()
         except OSError:
@@ -251,7 +253,7 @@ class _Story:
         self.databases = before.mentions.databases
         self._children = children
         self._code = code
-        self._native = children or not _NATIVE.isdisjoint(sys.modules)
+        self._native = children or not sys.modules.keys().isdisjoint(_NATIVE)  # so round: there are thousands
         self._patterns = [path for path, named in before.named.items() if named.pattern]
         self._folders = {path for path, named in before.named.items() if named.folder}
         self._folders |= {path for path, each in touched.items() if {"list", "glob"} & set(each.ways)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -158,8 +158,10 @@ class NameWatch:
         hidden = _named_in(value) if type(value) is str else NOTHING
         return hidden.among(kinds(self._shell.user_ns, hidden.every)) if hidden else _NONE
 
-    def aliases(self, names: Iterable[str]) -> list[tuple[str, ...]]:
+    def aliases(self, names: Collection[str]) -> list[tuple[str, ...]]:
         """The groups of names of the namespace that are bound to the same object as one of ``names``."""
+        if not names:
+            return []
         namespace = self._shell.user_ns.copy()
         ids = {id(namespace[name]) for name in names if name in namespace}
         return [tuple(sorted(group)) for group in bound_to_same(namespace, ids).values()]

@@ -9,6 +9,8 @@ from typing import Any
 
 _IPYTHONS = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_dh|_oh|_ih|_sh|_exit_code|In|Out|__\w+__|__keel\w*")
 """Names that IPython and Python keep there."""
+_FIRST = ("_", "I", "O")
+"""What they begin with."""
 
 _TABLES = {
     "DataFrame": "frame",
@@ -30,7 +32,8 @@ _TABLES = {
 
 def is_ipythons(name: str) -> bool:
     """Whether a name is IPython's or Python's own (``_``, ``Out``, ``_i3``, ``__name__``), unless a cell binds it."""
-    return _IPYTHONS.fullmatch(name) is not None
+    # Most names begin with none of these letters, and every cell asks of every name.
+    return name[:1] in _FIRST and _IPYTHONS.fullmatch(name) is not None
 
 
 def persons_names(shell: Any) -> list[str]:

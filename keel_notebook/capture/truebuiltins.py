@@ -7,6 +7,7 @@ built-ins are themselves again. What people replace for good reasons (``print``,
 from __future__ import annotations
 
 import builtins
+from operator import is_
 from typing import Any
 
 _NAMES = """
@@ -15,6 +16,7 @@ _NAMES = """
 """.split()  # noqa: SIM905 - easier to read
 _TRUE = {name: vars(builtins)[name] for name in _NAMES}
 _GONE = object()
+_all, _map = all, map
 _now: dict[str, Any] = vars(builtins)
 
 
@@ -23,10 +25,12 @@ class TrueBuiltins:
 
     def __enter__(self) -> dict[str, Any]:
         """What stands in the place of built-ins, by name; mostly nothing."""
-        self._theirs = {
-            name: _now.get(name, _GONE) for name, true in _TRUE.items() if _now.get(name, _GONE) is not true
-        }
-        _now.update({name: _TRUE[name] for name in self._theirs})
+        self._theirs: dict[str, Any] = {}
+        if not _all(_map(is_, _map(_now.get, _TRUE), _TRUE.values())):
+            self._theirs = {
+                name: _now.get(name, _GONE) for name, true in _TRUE.items() if _now.get(name, _GONE) is not true
+            }
+            _now.update({name: _TRUE[name] for name in self._theirs})
         return self._theirs
 
     def __exit__(self, *_: object) -> None:

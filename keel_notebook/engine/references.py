@@ -7,7 +7,8 @@ a restart, and nothing is written twice. A reference never brings another conten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +16,9 @@ from keel_notebook.core.decide import same
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId
 from keel_notebook.core.ports import Codec, FlowRecords, Known, Unpacked
 from keel_notebook.errors import DamagedError, UntrustedError
+
+_COPIED: Final = frozenset({int, float, complex, bool, NoneType})
+"""Types whose values are never referred to: one is as good as another."""
 
 
 class References(Struct, frozen=True):
@@ -31,8 +35,10 @@ class References(Struct, frozen=True):
         """Live objects, by their identity, that a new record of this flow may refer to; the codec compares them."""
         found = {}
         for name, (home, one) in self.stored.items():
-            if home == flow and name not in without and name in self.namespace:
-                found[id(self.namespace[name])] = one
+            if home == flow and name not in without:
+                value = self.namespace.get(name)
+                if type(value) not in _COPIED:
+                    found[id(value)] = one
         return found
 
     def resolver(self, entry: Entry, sure: Mapping[str, Digest | None]) -> Callable[[Known], Any]:

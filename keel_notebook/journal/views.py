@@ -59,6 +59,7 @@ class FlowView:
         self._cursors: dict[int, Cursor] = {}
         self._finished: set[int] = set()
         self._top = 0
+        self._listed: list[int] | None = None
         self._index_stamp: tuple[int, ...] = ()
         self._lost_sight = False
         self.whole = False
@@ -147,6 +148,9 @@ class FlowView:
 
     def _passed_over(self, runs: list[int]) -> bool:
         # Whether a run began, ended and was ingested since the last look: then only the head knows it.
+        if runs is self._listed:
+            return False  # the very list of the last look: the inbox has not changed, so no run began
+        self._listed = runs
         stamp = stamp_of(self._place.index)
         if stamp == self._index_stamp:
             return False
