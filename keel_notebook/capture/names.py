@@ -233,7 +233,9 @@ class NameWatch:
         if not digests:
             return {}
         groups = bound_to_same(namespace, digests)
-        watched = {name: digests[at] for at, group in groups.items() for name in group}
+        # `_` and `_5` are what IPython last showed: they hold it by chance, and another object after the next cell.
+        own = {name for group in groups.values() for name in group if is_ipythons(name)} - cell.mentioned
+        watched = {name: digests[at] for at, group in groups.items() for name in group if name not in own}
         for name in self._holders(cell, namespace, watched):
             if large.holds(name, namespace[name]):
                 continue
@@ -283,7 +285,7 @@ class NameWatch:
         same = {name for name in cell.maybe_stores | snapshot.by_functions if name in namespace} - rebound
         shared = {name for name in same if _shares_fate(name, rebound - snapshot.by_functions, cell)}
         attributes = self._attributes.after(snapshot.attributes)
-        in_place = self._changed_in_place(snapshot, namespace, rebound)
+        in_place = self._changed_in_place(snapshot, namespace, rebound | differing)
         classes = {name for name in in_place if issubclass(type(namespace[name]), type)}
         shared_with = self._sharing(in_place - classes, snapshot, namespace, rebound)
         in_place = (in_place | shared_with.names) - shared_with.apart - classes

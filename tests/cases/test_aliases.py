@@ -114,3 +114,29 @@ print(rows, kept, kept is rows)
     notebook.cells[1] = "box[0].append(2)"
     assert notebook.shows() == "[1, 2] [1, 2] True"
     assert notebook.hits == "a b b"
+
+
+def test_what_a_cell_showed_is_no_change_of_what_the_cell_before_it_showed(book):
+    """IPython's `_` holds another object after each cell that ends in a value: that is nobody's in-place change."""
+    nb = book("""
+# keel: step a
+class E: pass
+e = E(); e.n = 1; rows = [1]
+# ---
+# keel: step b
+e
+# ---
+# keel: step c
+vars(e)
+# ---
+# keel: step d
+rows
+# ---
+# keel: step e
+rows[0]
+# ---
+# keel: step f
+_.bit_length() + len(rows)
+""")
+    for _ in range(2):
+        assert nb.shows("print(type(e) is E, e.n, rows, _5, _6 is rows, _)") == "True 1 [1] {'n': 1} True 2"
