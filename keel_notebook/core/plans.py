@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded, rejected
 from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
@@ -212,12 +213,8 @@ def _plain(code: str, cell: PlannedCell, walk: _Walk) -> tuple[Action, str]:
         return Action.RUNS, f"a plain cell; it {clause}"
     walk.settles(names.binds)
     if walk.records.entries:
-        walk.assumed[f"plain cells give the values that they gave in run {_newest(walk.records)}"] = None
+        walk.assumed[f"plain cells give the values that they gave in run {newest_run(walk.records)}"] = None
     return Action.RUNS, "a plain cell"
-
-
-def _newest(records: FlowRecords) -> int:
-    return max(entry.run for entry in records.entries)
 
 
 def _step(cell: PlannedCell, code: str, walk: _Walk) -> tuple[Action, str, Entry | None]:

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 
 from keel_notebook.core.decide import Part
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
+from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RECORDS, fingerprint_of, newest_ok, recorded, rejection
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.stale import stale_reasons
 from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, diverged, root_of, states, step_options, unrecorded
 from keel_notebook.core.units import count, in_a_row
+from keel_notebook.core.waiting import Wait, open_waits
 
 __all__ = ["PRECEDENCE", "StatusReport", "StepDone", "StepRow", "decision_entry", "done_in", "status"]
 
@@ -62,12 +64,15 @@ class StatusReport(Struct, frozen=True):
     now: float = 0.0
     notes: tuple[str, ...] = ()
     """What else a person should know, one sentence each."""
+    waits: tuple[Wait, ...] = ()
+    """Open promises and timers, oldest first."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as DESIGN 3.4 pins it."""
+        """The report as DESIGN 3.4 pins it, with ``waits`` beside it where something waits."""
         steps = [row.to_dict() for row in self.steps]
         head: dict[str, Any] = {"flow": self.flow, "status": self.status, "run": self.run, "holder": self.holder}
-        return head | {"steps": steps, "saved_s": self.saved_s}
+        waits = {"waits": [wait.to_dict() for wait in self.waits]} if self.waits else {}
+        return head | {"steps": steps, "saved_s": self.saved_s} | waits
 
 
 def status(  # noqa: PLR0913 - one question with many named parts; the names are pinned
@@ -95,8 +100,7 @@ def status(  # noqa: PLR0913 - one question with many named parts; the names are
         unsynced: entries that are written but not yet safe from a power cut.
         edited: steps whose cell in the notebook file is not the code of their record.
     """
-    seen_runs = [*records.runs, *(entry.run for entry in records.entries)]
-    looked_at = max(seen_runs, default=0) if run is None else run
+    looked_at = newest_run(records) if run is None else run
     moment = Moment(records, looked_at, live, unsynced, edited)
     decided = {**done_in(records.entries, looked_at), **done}
     steps = _with_stale(_steps(moment, decided, order), moment)
@@ -111,6 +115,7 @@ def status(  # noqa: PLR0913 - one question with many named parts; the names are
         notebook=notebook,
         now=now,
         notes=tuple(_notes(records)),
+        waits=tuple(open_waits(records.entries)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from keel_notebook.core.kernels import kernel_runs
 from keel_notebook.core.order import begun_afresh
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
@@ -31,7 +32,7 @@ def resumed_runs(
         at = entry.started_at if entry.ended_at is None else entry.ended_at
         seen_last[entry.run] = max(seen_last.get(entry.run, at), at)
     found: set[int] = set()
-    for number in sorted((n for n in records.runs if n < run), reverse=True):
+    for number in sorted((n for n in kernel_runs(records) & records.runs.keys() if n < run), reverse=True):
         end, at = records.runs[number].end, seen_last[number]
         if end == RunEnd.OPEN:
             continue

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from keel_notebook.core.decide import AS_RECORDED, Difference, Part, same, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
+from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
@@ -120,8 +121,7 @@ def why(
     Raises UnknownNameError (E002) where no step has this name.
     """
     entries = [entry for entry in records.entries if entry.step == step]
-    seen_runs = [*records.runs, *(entry.run for entry in records.entries)]
-    looked_at = max(seen_runs, default=0) if run is None else run
+    looked_at = newest_run(records) if run is None else run
     decided = done.get(step) or done_in(entries, looked_at).get(step)
     if decided is None and not any(entry.kind in RECORDS for entry in entries):
         raise _unknown(step, records, done)

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import hmac
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 from msgspec.structs import replace
@@ -275,10 +275,3 @@ def look_again() -> None:
 
 def _answers(entry: Entry, promise_id: str) -> bool:
     return entry.kind is Kind.PROMISE and entry.key == promise_id and entry.call == "answer"
-
-
-def waiting(entries: tuple[Entry, ...], now: float) -> list[Entry]:
-    """Timers that are due and not over, earliest first: what `keel resume` looks for (O25)."""
-    asleep_now = [e for e in entries if e.kind is Kind.SLEEP and e.status is Status.RUNNING]
-    due: Callable[[Entry], float] = lambda entry: float(entry.ambient["wake_at"])  # noqa: E731 - a key, used twice
-    return sorted((entry for entry in asleep_now if due(entry) <= now), key=due)

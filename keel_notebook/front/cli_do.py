@@ -14,8 +14,20 @@ import click
 
 from keel_notebook.core.units import count
 from keel_notebook.errors import KeelError, SettingsError
-from keel_notebook.front.cli_base import MODES, Clock, command, exit_code, flow_option, inside, leave, target, told
-from keel_notebook.front.cli_print import put_json
+from keel_notebook.front.cli_base import (
+    DONE,
+    FAILED,
+    MODES,
+    Clock,
+    command,
+    exit_code,
+    flow_option,
+    inside,
+    leave,
+    target,
+    told,
+)
+from keel_notebook.front.cli_print import put_json, put_page
 
 
 @command
@@ -39,7 +51,8 @@ def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...],
     after every cell. Exit code: 0 finished, 1 a cell failed, 3 the kernel died, 4 a cell took longer than --timeout.
     """
     from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what the command needs
-    from keel_notebook.front.cli_run import Asked, refused, run_notebook  # noqa: PLC0415
+    from keel_notebook.front.cli_run import refused, run_notebook  # noqa: PLC0415
+    from keel_notebook.front.keeping import Asked  # noqa: PLC0415
 
     parameters = [*raw, *((name, as_typed(value)) for name, value in typed)]
     try:
@@ -50,6 +63,42 @@ def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...],
         code = exit_code(error)
         put_json(refused(error, code), lines=False)
     leave(code)
+
+
+@command
+@target
+@click.option("--watch", is_flag=True, help="Stay, and go on with each one when it may.")
+@click.option("--dry-run", "dry", is_flag=True, help="Only say what would go on.")
+@click.option("--at-once", default=2, show_default=True, type=click.IntRange(min=1), help="How many at a time.")
+@click.option("--job", default="", hidden=True)
+def resume(  # noqa: PLR0913 - the command's options
+    target: str, job: str, *, watch: bool, dry: bool, at_once: int, as_json: bool
+) -> None:
+    """Go on with runs of `keel run` that were left in the middle.
+
+    Left is a run whose process or kernel went away. One that sleeps goes on when its timer is due. Several that do this
+    at once share the work: each run has one winner. Exit code 1 where one that went on did not finish.
+    """
+    from keel_notebook.front import cli_open, cli_resume  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front.left import LeftTable  # noqa: PLC0415
+
+    place = cli_open.place_of(target)
+    cli_open.existing(place.journal)
+    if job:
+        leave(cli_resume.refused(lambda: cli_resume.carry_on(place.journal, job, as_json=as_json), as_json=as_json))
+    if dry:
+        seen = cli_resume.looks(place, now=Clock().now())
+        put_page(LeftTable(seen), as_json=as_json)
+        return
+    resumer = cli_resume.Resumer(place, at_once=at_once, as_json=as_json)
+    with resumer.signals():
+        totals = resumer.watch() if watch else resumer.once()
+    facts = {"event": "resumed"} | totals.to_dict()
+    if as_json:
+        put_json(facts, lines=False)
+    else:
+        click.echo(f"{count(totals.went_on, 'run')} went on, {totals.failed} of them did not finish")
+    leave(FAILED if totals.failed else DONE)
 
 
 @command
@@ -73,7 +122,7 @@ def trust(target: str, flow: str, *, as_json: bool) -> None:
 
 
 @command
-@click.argument("promise")
+@click.argument("promise", metavar="NAME|ID|TOKEN")
 @click.option("--token", default="", metavar="T", help="The token that was shown; `-` or none: KEEL_TOKEN, else stdin.")
 @click.option("--value", default="null", metavar="JSON", help="The answer [null].")
 @click.option("--as-owner", is_flag=True, help="Without a token, for promises that your own key sealed.")
@@ -83,10 +132,11 @@ def resolve(  # noqa: PLR0913 - the command's options
 ) -> None:
     """Answer a promise, while its kernel is busy, asleep or gone.
 
-    A token on the command line can be seen by others on the machine; KEEL_TOKEN and standard input cannot.
+    `keel status` lists the promises that wait. A token on the command line can be seen by others on the machine;
+    KEEL_TOKEN and standard input cannot.
     """
     from keel_notebook.engine import waits  # noqa: PLC0415 - only what the command needs
-    from keel_notebook.front import cli_open  # noqa: PLC0415
+    from keel_notebook.front import cli_open, promises  # noqa: PLC0415
 
     try:
         answer = json.loads(value)
@@ -94,8 +144,12 @@ def resolve(  # noqa: PLR0913 - the command's options
         raise SettingsError(where="--value", detail="is not JSON (a text needs its quotes)") from None
     if as_owner and token:
         raise SettingsError(where="keel resolve", detail="--token or --as-owner, not both")
-    secret = "" if as_owner else _token(token)
-    with _writing(cli_open.existing(cli_open.place_of(target).journal)) as journal:
+    place = cli_open.place_of(target)
+    with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
+        found = promises.meant(cli_open.flows_of(reader, place), promise)
+    promise = found.id
+    secret = "" if as_owner else found.token or _token(token)
+    with _writing(place.journal) as journal:
         if as_owner:
             first = waits.approve(journal, Clock(), promise_id=promise, value=answer)
         else:
@@ -175,12 +229,13 @@ def import_(file: str, target: str, *, as_json: bool) -> None:
 @contextlib.contextmanager
 def _writing(folder: Path) -> Iterator[Any]:
     """The journal, to write a few entries as its owner. Raises JournalUnreachableError (E054), DiskFullError (E053)."""
-    from keel_notebook.journal.disk import open_journal  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.kernels import COMMAND  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.journal.disk import open_journal  # noqa: PLC0415
     from keel_notebook.payload.seal import OwnerSeal, owner_key  # noqa: PLC0415
 
     named = os.environ.get("KEEL_KEY_FILE", "")
     seal = OwnerSeal(owner_key(path=Path(named).expanduser() if named else None))
-    journal = open_journal(folder, clock=Clock(), seal=seal, notebook="", cwd="", rest_s=None)
+    journal = open_journal(folder, clock=Clock(), seal=seal, notebook=COMMAND, cwd="", rest_s=None)
     try:
         if journal.problem is not None:
             raise journal.problem

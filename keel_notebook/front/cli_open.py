@@ -17,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from keel_notebook.core.ids import default_flow, named_flow
+from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import RECORDS, known_step, newest_ok, steps_in
 from keel_notebook.core.model import Entry, EntryId
 from keel_notebook.core.plans import PlannedCell, notebook_cells
@@ -107,8 +108,7 @@ class OpenFlow(Struct, frozen=True):
 
     def report(self, now: float) -> StatusReport:
         """Where the flow stands, as the journal tells it."""
-        newest = max([*self.records.runs, *(entry.run for entry in self.records.entries)], default=0)
-        run = self.records.runs.get(newest)
+        run = self.records.runs.get(newest_run(self.records))
         return status(
             self.records,
             done={},

@@ -7,44 +7,35 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.core import parameters as given
 from keel_notebook.core.ids import journal_id, text_digest
 from keel_notebook.core.options import duration_s
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
-from keel_notebook.front import cli_open, headless
+from keel_notebook.front import cli_open, headless, keeping
+from keel_notebook.front.keeping import Asked
 from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, closing, tell_json
 from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.jobs import Held
 
 
-class Asked(Struct, frozen=True):
-    """The words of the command line."""
+def run_notebook(
+    asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ, held: Held | None = None
+) -> int:
+    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002).
 
-    notebook: str
-    parameters: Sequence[tuple[str, Any]]
-    key: str
-    flow: str
-    output: str
-    cwd: str
-    kernel: str
-    timeout: str
-    mode: str
-    strict: bool
-    frozen: bool
-    trust: bool
-
-
-def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ) -> int:
-    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002)."""
+    ``held``: the job that this goes on with; without one, the run becomes a job that `keel resume` can go on with.
+    """
     path = notebook_of(asked.notebook)
     parameters = given.named(asked.parameters)
-    key = given.flow_key(parameters, asked.key or environ.get("KEEL_FLOW_KEY", ""))
+    asked = replace(asked, key=asked.key or environ.get("KEEL_FLOW_KEY", ""))
+    key = given.flow_key(parameters, asked.key)
     book, notes = parsed_with(path, parameters)
     output = Path(os.path.abspath(asked.output)) if asked.output else default_output(path, key)
     for line in notes:
@@ -60,21 +51,26 @@ def run_notebook(asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os
     )
     name = order.environ.get("KEEL_FLOW", "")
     journal = cli_open.place_of(str(path), environ).journal
-    with contextlib.closing(Records(Subject(journal, path, name, key))) as records:
-        return _carried_out(order, path, records, as_json=as_json)
+    job = held or keeping.begun(journal, asked, order, path, key)
+    with contextlib.closing(Records(Subject(journal, path, name, key))) as records, keeping.kept(job) as kept:
+        kept.ended = _carried_out(order, path, records, as_json=as_json, on_kernel=kept.kernel)
+        return headless.EXIT_CODES[kept.ended]
 
 
-def _carried_out(order: headless.Order, path: Path, records: Records, *, as_json: bool) -> int:
+def _carried_out(
+    order: headless.Order, path: Path, records: Records, *, as_json: bool, on_kernel: Callable[[int], None]
+) -> headless.Ended:
     tell = tell_json if as_json else TellPeople(live=sys.stderr.isatty())
     began = time.monotonic()  # noqa: TID251 - the command line's own clock
     cells = notebook_cells(order.book)
-    log = RunLog(cells, records, now=time.time(), tell=tell)  # noqa: TID251 - ages of records are seen from here
+    now = time.time()  # noqa: TID251 - ages of records are seen from here
+    log = RunLog(cells, records, now=now, tell=tell, on_kernel=on_kernel)
     where = {"notebook": str(path), "output": str(order.output), "key": order.environ.get("KEEL_FLOW_KEY", "")}
     tell({"event": "started", **where, "cells": len(cells), "left_s": round(log.known_s, 3)})
     ended = headless.carry_out(order, log, monotonic=time.monotonic)  # noqa: TID251 - as above
     took = time.monotonic() - began  # noqa: TID251 - as above
     tell(closing(ended, log.totals, took_s=took, output=order.output))
-    return headless.EXIT_CODES[ended]
+    return ended
 
 
 def refused(error: KeelError, exit_code: int) -> dict[str, Any]:

@@ -74,6 +74,9 @@ class _Heard:
         self.steps: list[Mapping[str, Any]] = []
         self._of = len(cells)
 
+    def kernel(self, pid: int) -> None:
+        """The kernel is there."""
+
     def begins(self, cell: PlannedCell) -> None:
         """A code cell is sent to the kernel."""
 

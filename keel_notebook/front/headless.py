@@ -88,6 +88,9 @@ class CellSeen(Struct, frozen=True):
 class Listener(Protocol):
     """Who is told how a run goes on."""
 
+    def kernel(self, pid: int) -> None:
+        """The kernel is there; 0 where its process has no number here."""
+
     def begins(self, cell: PlannedCell) -> None:
         """A code cell is sent to the kernel."""
 
@@ -141,6 +144,7 @@ class _Running:
         try:
             async with self._client.async_setup_kernel(env=dict(self._order.environ)):
                 with self._signals():
+                    self._listener.kernel(int(getattr(self._client.km.provisioner, "pid", None) or 0))
                     await self._load()
                     ready = True
                     return await self._run_cells()

@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keel_notebook.core.done import StepDone
+from keel_notebook.core.kernels import kernel_runs
 from keel_notebook.core.lanes import Lanes
-from keel_notebook.core.lifecycle import FORGET, RECORDS, entry_named, newest_ok
+from keel_notebook.core.lifecycle import RECORDS, entry_named, newest_ok
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.record import as_dict
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport
 from keel_notebook.core.sources import same_code
+from keel_notebook.core.waiting import open_waits
 from keel_notebook.core.why import InputPair, WhyReport
 from keel_notebook.engine.lanes import steps_of
 from keel_notebook.engine.lease import LeaseSeen
@@ -86,7 +88,8 @@ def _behind(entry: Entry, made: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 def death_before(records: FlowRecords, own_run: int | None, *, memory_limit: int = 0) -> dict[str, Any] | None:
     """How the kernel before this one died; None if its end was nobody's misfortune."""
-    earlier = [run for run in records.runs if own_run is None or run < own_run]
+    made = kernel_runs(records) & records.runs.keys()
+    earlier = [run for run in made if own_run is None or run < own_run]
     if not earlier:
         return None
     run = max(earlier)
@@ -216,27 +219,8 @@ def storage_view(records: FlowRecords) -> list[dict[str, Any]]:
 
 
 def waiting_view(records: FlowRecords) -> list[dict[str, Any]]:
-    """Open promises and timers. Tokens are not in the journal, so they cannot be here (DESIGN 8).
-
-    A promise is open until it is answered, also where its step has ended: a later cell may wait for it.
-    """
-    answered = {entry.key for entry in records.entries if entry.kind is Kind.PROMISE and entry.call == "answer"}
-    found: list[dict[str, Any]] = []
-    for entry in records.entries:
-        if entry.kind is Kind.RETIRE and entry.key == FORGET:
-            found = [wait for wait in found if wait["step"] != entry.step]
-        elif entry.status is not Status.RUNNING:
-            continue
-        elif entry.kind is Kind.PROMISE and entry.key not in answered:
-            found.append(_wait(entry, "promise", str(entry.ambient.get("name", entry.key)), id=entry.key))
-        elif entry.kind is Kind.SLEEP:
-            found.append(_wait(entry, "sleep", entry.key, until=entry.ambient.get("wake_at")))
-    return found
-
-
-def _wait(entry: Entry, kind: str, name: str, **more: Any) -> dict[str, Any]:
-    head = {"name": name, "step": entry.step, "kind": kind, "since": entry.started_at, "until": None, "id": ""}
-    return head | more
+    """Open promises and timers. Tokens are not in the journal, so they cannot be here (DESIGN 8)."""
+    return [wait.to_dict() for wait in open_waits(records.entries)]
 
 
 def answers_view(records: FlowRecords, *, most: int = 20) -> list[dict[str, Any]]:

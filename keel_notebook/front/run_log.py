@@ -15,6 +15,7 @@ import click
 from msgspec import Struct, field
 
 from keel_notebook.core.done import DECISIONS, REPLAYED, StepDone, done_in
+from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.plans import Action, PlannedCell, plan
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.units import count, duration, one_line
@@ -65,7 +66,7 @@ class Records:
 
     def _newest(self) -> int:
         records = self.now()
-        return max((entry.run for entry in records.entries), default=0) if records is not None else 0
+        return newest_run(records) if records is not None else 0
 
     def _is_it(self, flow: Any) -> bool:
         subject = self._subject
@@ -98,9 +99,17 @@ class RunLog:
     """Implements ``headless.Listener``: keeps count, looks at the record, and hands events to ``tell``."""
 
     def __init__(
-        self, cells: Sequence[PlannedCell], records: Records, *, now: float, tell: Callable[[dict[str, Any]], None]
+        self,
+        cells: Sequence[PlannedCell],
+        records: Records,
+        *,
+        now: float,
+        tell: Callable[[dict[str, Any]], None],
+        on_kernel: Callable[[int], None] = lambda _: None,
     ) -> None:
+        """``on_kernel`` is told the kernel's pid before its first cell."""
         self._records = records
+        self._on_kernel = on_kernel
         self._tell = tell
         self._of = len(cells)
         self.totals = Totals()
@@ -113,6 +122,10 @@ class RunLog:
     def known_s(self) -> float:
         """Seconds that the steps that are still to be executed took last time."""
         return sum(self._left.values())
+
+    def kernel(self, pid: int) -> None:
+        """The kernel is there."""
+        self._on_kernel(pid)
 
     def begins(self, cell: PlannedCell) -> None:
         """A code cell is sent to the kernel."""

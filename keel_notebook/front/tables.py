@@ -18,6 +18,7 @@ from keel_notebook.core.ports import RunSeen
 from keel_notebook.core.record import as_dict
 from keel_notebook.core.report import StatusReport, StepRow
 from keel_notebook.core.units import age, count, duration, size
+from keel_notebook.core.waiting import Wait
 from keel_notebook.core.why import AttemptSeen, InputPair, WhyReport, ended
 from keel_notebook.front.page import Block, Code, Column, Field, Line, Page, Table, Tone
 
@@ -63,7 +64,14 @@ def _status_blocks(report: StatusReport) -> Iterator[Block]:
         yield _status_table(report)
     for row in report.steps:
         yield from (Line(_lost(row.name, item), Tone.WARN) for item in row.not_stored)
+    yield from (Line(_waits(wait), Tone.STRONG) for wait in report.waits)
     yield from (Line(note, Tone.WARN) for note in report.notes)
+
+
+def _waits(wait: Wait) -> str:
+    if wait.until is not None:
+        return f"{wait.step} sleeps until {local_time(wait.until)}"
+    return f"{wait.step} waits for {wait.name} since {local_time(wait.since)}: `keel resolve {wait.name}`"
 
 
 def _headline(report: StatusReport) -> str:

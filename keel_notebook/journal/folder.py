@@ -11,6 +11,7 @@
       objects/ab/cdef…    buffers and large payload heads, named by digest, written once
       flows/…             which notebook is which flow
       leases/             the engine's
+      jobs/ID.json        a `keel run` that has not ended in order; locked while its process lives
       damaged/            what was set aside, and notes.txt that says why
 """
 
@@ -40,6 +41,7 @@ class Folder:
         self.index = self.heads + "/.index"
         self.objects = self.path + "/objects"
         self.flows = self.path + "/flows"
+        self.jobs = self.path + "/jobs"
         self.damaged = self.path + "/damaged"
         self.record = self.path + "/journal.duckdb"
         self.lock = self.path + "/journal.lock"

@@ -40,22 +40,6 @@ def test_two_sleeps_of_one_step_are_two_timers(boot, clock):
     assert clock.now() - began == 20
 
 
-def test_o25_due_timers_are_listed_earliest_first(boot, clock):
-    kernel = boot()
-    for hours in (3, 1, 2):
-        waits_for = kernel.calls
-
-        def stop(seconds):
-            raise SystemExit
-
-        force_setattr(waits_for.parts, "sleep", stop)
-        with pytest.raises(SystemExit):
-            kernel.step(f"s{hours}", f"keel.sleep('{hours}h')", end=False)
-    entries = tuple(kernel.entries(Kind.SLEEP))
-    assert waits.waiting(entries, clock.now()) == []
-    assert [e.step for e in waits.waiting(entries, clock.now() + 2.5 * 3600)] == ["s1", "s2"]
-
-
 PROMISE = "p = keel.promise('approve-deploy')"
 
 

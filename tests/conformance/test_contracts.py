@@ -55,6 +55,17 @@ def test_every_contract_says_where_it_holds():
     assert len({contract for contract, *_ in ROWS}) == len(ROWS) >= 70
 
 
+def test_every_contract_of_the_sources_has_a_row_or_a_reason():
+    """K1-K47, Z1-Z39 and O1-O29; what is in neither table was forgotten."""
+    told = {contract for contract, *_ in ROWS} | set(
+        re.findall(r"^\| ([KZO]\d+) \|", PAGE.split("## Not kept")[1], re.M)
+    )
+    wanted = {
+        f"{source}{number}" for source, last in (("K", 47), ("Z", 39), ("O", 29)) for number in range(1, last + 1)
+    }
+    assert wanted - told == set()
+
+
 def test_the_table_of_transitions_is_the_one_that_holds():
     told = dict(re.findall(r"^\| (\w+) \| ([a-z, ]+) \|$", PAGE.split("may only change")[1], re.M))
     told.pop("from", None)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import nbformat
 import pytest
@@ -67,6 +68,12 @@ class Job:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)[2:]
+
+    def wait_for(self, word, *alive):
+        """Return when ``word`` was hit. The processes ``alive`` are to do it: they must not have ended."""
+        while word not in self.hits:
+            assert all(process.poll() is None for process in alive)
+            time.sleep(0.02)
 
     @property
     def hits(self):
