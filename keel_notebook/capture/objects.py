@@ -64,7 +64,7 @@ class Objects:
             cell.stores | cell.maybe_stores | cell.deletes
         )
         return ObjectLook(
-            spread=spread(suspects, namespace, persons_names(self._shell), without=self._ipythons()),
+            spread=self._spread(suspects, namespace) if suspects else Spread(),
             asked=inner(asked, namespace, without=self._ipythons()) if asked else None,
             layouts=self._layouts(there, namespace) if asks.layout else {},
             rebinding=frozenset(rebinding),
@@ -81,12 +81,15 @@ class Objects:
         sharing = identity = None
         if SHARING in ambient:
             of = [name for name in ambient[SHARING]["of"] if name in namespace]
-            sharing = spread(of, namespace, persons_names(self._shell), without=self._ipythons()).pattern(of)
+            sharing = self._spread(of, namespace).pattern(of)
         if IDENTITY in ambient:
             of = [name for name in ambient[IDENTITY]["of"] if name in namespace]
             identity = inner(of, namespace, without=self._ipythons()).pattern(of)
         layouts = self._layouts([name for name in ambient.get(LAYOUT, ()) if name in namespace], namespace)
         return AsItIs(sharing, identity, layouts, put_back)
+
+    def _spread(self, names: Collection[str], namespace: Mapping[str, Any]) -> Spread:
+        return spread(names, namespace, persons_names(self._shell), without=self._ipythons())
 
     def _told_by_identity(self, names: Iterable[str], namespace: Mapping[str, Any]) -> list[str]:
         """Names that may hold objects which are equal to themselves alone."""
