@@ -62,6 +62,10 @@ def _calls(*, needed: bool = False) -> Calls | None:
     return None if host is None else host.calls(needed=needed)
 
 
+_DEFAULTS = ("idempotent", "fail", 0, None, "raise", False)
+"""The options of a call that says nothing, in the order in which ``_options`` takes them."""
+
+
 @functools.lru_cache(maxsize=256)
 def _options(  # noqa: PLR0913 - the options of keel.call
     effect: str, on_ambiguous: str, retries: int, timeout: str | float | None, on_error: str, *, trust_key: bool
@@ -116,7 +120,10 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
         **kwargs: its keyword arguments.
     """
     __tracebackhide__ = True  # a person wants to see their own lines
-    options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
+    options = PLAIN_OPTIONS
+    if (effect, on_ambiguous, retries, timeout, on_error, trust_key) != _DEFAULTS:
+        trusted = _trusted(key, trust_key=trust_key)
+        options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=trusted)
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls(needed=options.effect is not Effect.IDEMPOTENT)
     if calls is None:

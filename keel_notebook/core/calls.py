@@ -110,8 +110,6 @@ class StepCalls(Struct):
 
     calls: dict[Place, list[Entry]] = field(default_factory=dict)
     """Newest first."""
-    whole: dict[tuple[Place, Digest, Digest], Entry] = field(default_factory=dict)
-    """The newest record of each place that holds for this function and these arguments: what ``decide_call`` finds."""
     by_key: dict[str, list[Entry]] = field(default_factory=dict)
     """Entries that are not idempotent, by idempotency key, newest first; over the whole flow (Z15)."""
     sitting: dict[tuple[Kind, str, int], Entry] = field(default_factory=dict)
@@ -130,14 +128,30 @@ class StepCalls(Struct):
         rest = [entry for entry in found if entry.idempotency_key != now.idempotency_key]
         return [*keyed, *rest]
 
+    def holding(self, place: Place, code: Digest | None, args: Digest | None) -> Entry | None:
+        """The newest record that holds for this function and these arguments: what ``decide_call`` would find.
+
+        Asked at every call that is replayed, so it says in one place what ``holds`` says part by part.
+        """
+        if code is None or args is None:
+            return None
+        for entry in self.calls.get(place, ()):
+            if entry.code == code and entry.status is Status.OK and not entry.not_stored:
+                inputs = entry.inputs
+                if inputs and inputs[0].digest == args:
+                    return entry
+        return None
+
     def add(self, entry: Entry) -> None:
         """Take in an entry that was just written."""
         if entry.kind is Kind.CALL:
-            place = Place(entry.call, entry.key, entry.occurrence)
-            _put_first(self.calls.setdefault(place, []), entry)
-            args = entry.inputs[0].digest if entry.inputs else None
-            if entry.status is Status.OK and not entry.not_stored and entry.code is not None and args is not None:
-                self.whole[place, entry.code, args] = entry
+            # A plain tuple is equal to the Place, and the cycle collector soon leaves it alone.
+            place = (entry.call, entry.key, entry.occurrence)
+            found = self.calls.get(place)  # type: ignore[call-overload]
+            if found is None:
+                self.calls[place] = [entry]  # type: ignore[index]
+            else:
+                _put_first(found, entry)
             if entry.effect is not Effect.IDEMPOTENT:
                 _put_first(self.by_key.setdefault(entry.idempotency_key, []), entry)
         elif entry.kind in SITTINGS:
@@ -176,7 +190,6 @@ def _take(out: StepCalls, entry: Entry, resumed: frozenset[int] | None) -> None:
             out.generation += 1
             out.sitting.clear()
             out.calls.clear()
-            out.whole.clear()
         elif entry.key in {RERUN, FORGET}:
             out.generation += 1
             out.sitting.clear()
@@ -193,7 +206,6 @@ def _take(out: StepCalls, entry: Entry, resumed: frozenset[int] | None) -> None:
 
 def _reject(out: StepCalls) -> None:
     # A person wants it done again: idempotent calls too. What is guarded is never fired again by that (Z15).
-    out.whole = {at: entry for at, entry in out.whole.items() if entry.effect is Effect.EXACTLY_ONCE}
     for place, entries in list(out.calls.items()):
         kept = [entry for entry in entries if entry.effect is Effect.EXACTLY_ONCE]
         if kept:

@@ -57,7 +57,7 @@ class ArgumentDigests:
     def __init__(self, *, digester: Digester, prints: Prints, salt: bytes) -> None:
         self._digester = digester
         self._prints = prints
-        self._salt = salt
+        self._salted = hashlib.blake2b(digest_size=16, key=salt)
 
     def of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         """The digests of one call's arguments. Never raises."""
@@ -101,4 +101,6 @@ class ArgumentDigests:
         return digested.digest, digested.reason
 
     def _hash(self, raw: bytes) -> Digest:
-        return Digest(hashlib.blake2b(raw, digest_size=16, key=self._salt).hexdigest())
+        state = self._salted.copy()
+        state.update(raw)
+        return Digest(state.hexdigest())

@@ -17,6 +17,7 @@ from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import Assume, Fire, idempotency_key
 from keel_notebook.core.model import Effect, Entry, Input, Kind, Payload, Problem, Status, entry_id
+from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.engine import callvalues, plain, scope
 from keel_notebook.engine.arguments import ArgumentDigests, Arguments, shown
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions, CallParts, Claim, Given, Going
@@ -74,7 +75,7 @@ class Calls:
     ) -> Given | Going:  # fmt: skip
         """``claim`` and ``begin`` in one, for a call that runs at once; the short way of nearly every replay.
 
-        Where the newest record that holds (``StepCalls.whole``) is a plain one, nothing is left to decide, and
+        Where the newest record that holds (``StepCalls.holding``) is a plain one, nothing is left to decide, and
         nothing to write: no claim is made. Raises as ``begin`` does.
         """
         with self.parts.lock:
@@ -84,7 +85,7 @@ class Calls:
             recorded = here.records
             if recorded is not None and place in recorded.calls and options is PLAIN_OPTIONS:
                 found = self.prints.of(function)
-                entry = recorded.whole.get((place, found.digest, arguments.digest))  # type: ignore[arg-type]
+                entry = recorded.holding(place, found.digest, arguments.digest)
                 value = _NOTHING if entry is None else self._plain_value(entry, here)
                 if value is not _NOTHING:
                     here.take(place)
@@ -224,7 +225,8 @@ class Calls:
         except KeelError as error:
             self._not_durable(error)
             return None
-        here.records = c.calls_in(records.entries, here.step, resumed=here.resumed if here.implicit else None)
+        with quiet_gc():
+            here.records = c.calls_in(records.entries, here.step, resumed=here.resumed if here.implicit else None)
         here.untrusted = records.untrusted
         return here.records
 

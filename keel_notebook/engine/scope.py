@@ -63,7 +63,7 @@ class StepScope(Struct):
 
     def take(self, place: Place) -> None:
         """This place is taken, and the one that follows is the next."""
-        self._counts[place[:2]] = place.occurrence
+        self._counts[place.call, place.key] = place.occurrence
 
 
 _scope: ContextVar[StepScope | None] = ContextVar("keel_step", default=None)

@@ -79,7 +79,7 @@ class JournalReader:
             line = self._index().flows.get(flow)
         if line is not None and line.kept < line.total:
             stored = spawn.everything(self._place.path, flow)
-            entries = [wire.entry_of(wire.unpack(item.body)) for item in stored]
+            entries = [wire.entry_in(item.body) for item in stored]
         return [entry for entry in entries if step in {None, entry.step}]
 
     def read(self, blob: Blob) -> bytes:

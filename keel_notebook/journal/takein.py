@@ -212,7 +212,7 @@ class TakeIn(Struct, dict=True):
 
 def written_of(item: Stored) -> Written:
     """The entry behind what was stored. Raises BodyError."""
-    return Written(item.stamp, item.fence, item.macs, item.body, wire.entry_of(wire.unpack(item.body)))
+    return Written(item.stamp, item.fence, item.macs, item.body, wire.entry_in(item.body))
 
 
 def _add_head(log: FlowLog, head: Head) -> None:

@@ -8,13 +8,13 @@ entry is in the head, or its segment is still there; if neither is found, the lo
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from keel_notebook.core.model import Entry, FlowId
 from keel_notebook.core.ports import FlowRecords, RunSeen, Seal
+from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.errors import JournalUnreachableError
 from keel_notebook.journal import heads, wire
 from keel_notebook.journal.cursor import Cursor, Resume
@@ -75,7 +75,7 @@ class FlowView:
         for _ in range(_TRIES):
             self._forget()
             try:
-                with _without_gc():
+                with quiet_gc():  # the entries all stay
                     self._read_all()
             except FileNotFoundError:
                 continue  # a segment was ingested and deleted after the inbox was listed
@@ -216,7 +216,7 @@ class FlowView:
         self.total = head.total
         try:
             for item in head.entries:
-                entry = wire.entry_of(wire.unpack(item.body))
+                entry = wire.entry_in(item.body)
                 self.log.add(Written(item.stamp, item.fence, item.macs, item.body, entry))
         except wire.BodyError as error:
             raise JournalUnreachableError(
@@ -243,18 +243,6 @@ def said(run: int, fault: Fault) -> str:
     """A fault of a segment, for people."""
     where = f"bytes {fault.start} to {fault.end} of its segment"
     return f"run {run}: {fault.detail} ({where}); the entries there are lost, all others are used."
-
-
-@contextlib.contextmanager
-def _without_gc() -> Iterator[None]:
-    # Thousands of entries that all stay: looking for cycles among them would be half of the time.
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _resumes(run: int, index: Index, head: Head | None) -> list[Resume]:

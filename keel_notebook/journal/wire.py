@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgpack
+import msgspec
 
-from keel_notebook.core.model import Digest, Entry
+from keel_notebook.core.model import Digest, Entry, FlowId
 from keel_notebook.core.ports import RunSeen, RunStart
 from keel_notebook.core.record import as_dict
 from keel_notebook.errors import InternalError
@@ -15,7 +17,7 @@ from keel_notebook.journal.frames import MAX_BODY
 
 SEGMENT_SCHEMA: Final = "keel.segment/v1"
 _START_FIELDS: Final = RunStart.__struct_fields__
-_packer: Final = msgpack.Packer(autoreset=True, unicode_errors="surrogatepass")
+_encoder: Final = msgspec.msgpack.Encoder()
 
 
 class Stored(NamedTuple):
@@ -33,7 +35,6 @@ class BodyError(Exception):
 
 def pack(value: Any) -> bytes:
     """A plain value as MessagePack. Raises InternalError (E040) where it holds something else than plain values."""
-    # Not the shared packer: this may be called from the flush thread.
     try:
         packed: bytes = msgpack.packb(value, unicode_errors="surrogatepass")
     except (TypeError, ValueError, OverflowError) as error:
@@ -50,14 +51,43 @@ def unpack(raw: bytes) -> Any:
 
 
 def pack_entry(entry: Entry) -> bytes:
-    """The entry as the body of a frame. Main thread only. Raises InternalError (E040)."""
+    """The entry as the body of a frame. Raises InternalError (E040)."""
     try:
-        packed: bytes = _packer.pack(entry.to_map())
+        packed = _encode(entry)
     except (TypeError, ValueError, OverflowError) as error:
         raise InternalError(doing=f"encoded an entry of step {entry.step}", kind=type(error).__name__) from error
     if len(packed) > MAX_BODY:
         raise InternalError(doing=f"encoded an entry of step {entry.step}", kind="more than 1 GB")
     return packed
+
+
+def _encode(entry: Entry) -> bytes:
+    try:
+        return _encoder.encode(entry)
+    except UnicodeEncodeError:  # a lone surrogate, such as in the name of a file that is not UTF-8
+        packed: bytes = msgpack.packb(entry.to_map(), unicode_errors="surrogatepass")
+        return packed
+
+
+def entry_in(body: bytes) -> Entry:
+    """The entry behind ``pack_entry``. Raises BodyError."""
+    try:
+        return _decoder().decode(body)
+    except msgspec.MsgspecError:
+        return entry_of(unpack(body))  # it knows lone surrogates as well, and says what is wrong
+
+
+def flow_in(body: bytes) -> FlowId:
+    """The flow of an entry that cannot be read otherwise. Raises BodyError."""
+    raw = unpack(body)
+    if not isinstance(raw, dict) or not isinstance(raw.get("flow"), str):
+        raise BodyError("no flow")
+    return FlowId(raw["flow"])
+
+
+@functools.cache
+def _decoder() -> msgspec.msgpack.Decoder[Entry]:
+    return msgspec.msgpack.Decoder(Entry)
 
 
 def entry_of(wire: Mapping[str, Any]) -> Entry:

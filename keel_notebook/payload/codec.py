@@ -12,13 +12,14 @@ from typing import Any
 
 from keel_notebook.core.model import Blob, Digest, EntryId, NotStored, Payload, Write
 from keel_notebook.core.ports import Definition, Definitions, Journal, Known, Packed, Unpacked
+from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.core.secrets import looks_secret
 from keel_notebook.errors import DamagedError, KeelError
 from keel_notebook.payload import envelope, guilty
 from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.bycode import fingerprint
 from keel_notebook.payload.digest import StructuralDigester
-from keel_notebook.payload.memory import LARGE, Contents, quiet_gc
+from keel_notebook.payload.memory import LARGE, Contents
 from keel_notebook.payload.packing import Encoded, Encoder, Guilty, Referable, Values
 from keel_notebook.payload.pickles import Reader
 from keel_notebook.payload.plain import PlainReader

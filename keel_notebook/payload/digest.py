@@ -10,9 +10,10 @@ from blake3 import blake3
 
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definitions, Digested
+from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.payload.folds import FoldWalk
 from keel_notebook.payload.graphs import GraphWalk
-from keel_notebook.payload.memory import Contents, quiet_gc
+from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.outlines import Outlines
 from keel_notebook.payload.paths import path_to
 from keel_notebook.payload.shapes import Shapes, Unknown

@@ -6,8 +6,6 @@ the journal; both in pieces, so that a gigabyte needs no second gigabyte beside 
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -93,16 +91,3 @@ def content_digest(pieces: Iterable[memoryview | bytes], size: int) -> str:
     for piece in pieces:
         state.update(piece)
     return state.hexdigest()
-
-
-@contextlib.contextmanager
-def quiet_gc() -> Iterator[None]:
-    """Without the cycle collector, which would look through the whole notebook again and again (feasibility C)."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

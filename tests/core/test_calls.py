@@ -45,4 +45,4 @@ def test_one_look_up_finds_what_the_decision_finds(recorded, place, code, args):
     now = CallNow(place, code, args)
     decision = decide_call(now, found.candidates(now))
     expected = decision.entry if isinstance(decision, Replay) else None
-    assert found.whole.get((place, code, args)) == expected
+    assert found.holding(place, code, args) == expected
