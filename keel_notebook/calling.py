@@ -52,8 +52,8 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     if flow != default_flow():  # else nobody told which notebook this is: what must not happen twice is refused
         holder = Holder(liveness.host(), os.getpid(), liveness.boot())
         lease = Lease(leases, flow, holder=holder, clock=clock)
-        guard = Guard(lease, journal=journal, clock=clock)
-        os.register_at_fork(after_in_child=lease.forget_in_child)  # else a child keeps the lock of a dead kernel
+        guard = Guard(lease, journal=journal)
+        os.register_at_fork(after_in_child=guard.forget_in_child)  # else a child keeps the lock of a dead kernel
     return Calls(
         CallParts(
             journal=journal,

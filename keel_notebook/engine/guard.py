@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from keel_notebook.core.ports import Clock
 from keel_notebook.engine.lease import TTL_S, Lease
 from keel_notebook.errors import LeaseError
 
@@ -22,16 +21,14 @@ BEAT_S: Final = TTL_S / 3
 class Guard:
     """The lease of one flow, for whoever in this kernel needs it. Any thread."""
 
-    def __init__(self, lease: Lease, *, journal: Any, clock: Clock, beat_s: float = BEAT_S) -> None:
+    def __init__(self, lease: Lease, *, journal: Any, beat_s: float = BEAT_S) -> None:
         self._lease = lease
         self._journal = journal
-        self._clock = clock
         self._beat_s = beat_s
         self._holds = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._fresh = 0.0
         self.said: list[str] = []
         """Renewals that failed, for the log (K36): the check before every record is what protects."""
 
@@ -75,26 +72,32 @@ class Guard:
             self._holds = min(self._holds, 1)
         if self._holds:
             self.give_back()
-
-    def _holding(self, fence: int) -> None:
-        self._fresh = self._clock.monotonic()
-        self._journal.fence = fence  # O12: every frame from now on carries it
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, args=(self._stop,), name="keel-lease", daemon=True)
-        self._thread.start()
-
-    def give_back(self) -> None:
-        """One user less; the last one releases the lease (O15) and stops the heartbeat (O19)."""
         with self._lock:
-            self._holds -= 1
-            if self._holds:
-                return
             self._stop.set()
             thread, self._thread = self._thread, None
-            self._journal.fence = 0
-            self._lease.release()
         if thread is not None:
             thread.join(timeout=5)
+
+    def forget_in_child(self) -> None:
+        """In a forked child: nothing is held here, and no thread of the parent's will ever let go of a lock."""
+        self._lock = threading.Lock()
+        self._holds, self._thread = 0, None
+        self._lease.forget_in_child()
+
+    def _holding(self, fence: int) -> None:
+        self._journal.fence = fence  # O12: every frame from now on carries it
+        if self._thread is None:
+            self._stop = threading.Event()
+            self._thread = threading.Thread(target=self._beat, args=(self._stop,), name="keel-lease", daemon=True)
+            self._thread.start()
+
+    def give_back(self) -> None:
+        """One user less; the last one releases the lease (O15), and nothing is renewed any more (O19)."""
+        with self._lock:
+            self._holds -= 1
+            if not self._holds:
+                self._journal.fence = 0
+                self._lease.release()
 
     def check(self) -> None:
         """Raise LeaseError (E030) if the lease was definitely lost (K34, K35, O14).
@@ -111,9 +114,15 @@ class Guard:
             raise lost
 
     def _beat(self, stop: threading.Event) -> None:
+        # It outlives the single call, because starting a thread takes longer than a call; not the time between steps.
         while not stop.wait(self._beat_s):
-            try:
-                self._lease.renew()
-                self._fresh = self._clock.monotonic()
-            except (LeaseError, OSError, ValueError) as error:
-                self.said.append(type(error).__name__)
+            with self._lock:
+                if stop.is_set():
+                    return
+                if not self._holds:
+                    self._thread = None
+                    return
+                try:
+                    self._lease.renew()
+                except (LeaseError, OSError, ValueError) as error:
+                    self.said.append(type(error).__name__)

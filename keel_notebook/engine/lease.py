@@ -56,13 +56,16 @@ class Lease:
 
     def __init__(self, folder: Path, flow: FlowId, *, holder: Holder, clock: Clock, locks: bool = True) -> None:
         """``locks``: False on a drive whose locks do not reach other hosts; then the expiry alone decides."""
-        self._lock_path = folder / f"{flow}.lock"
-        self._file_path = folder / f"{flow}.json"
+        self._folder = folder
+        self._lock_path = f"{folder}/{flow}.lock"
+        self._file_path = f"{folder}/{flow}.json"
         self._flow = flow
         self._holder = holder
         self._clock = clock
         self._locks = locks
         self._fd: int | None = None
+        self._wrote: tuple[bytes, LeaseSeen] = (b"", _NEVER)
+        """What this kernel last wrote: who finds it again need not read what it means."""
         self.fence = 0
 
     @property
@@ -74,7 +77,9 @@ class Lease:
         """What the lease file says. Raises ValueError where it cannot be read: that is not "free"."""
         for left in reversed(range(_LOOKS)):
             try:
-                text = self._file_path.read_text("utf-8")
+                text = _content(self._file_path)
+                if text and text == self._wrote[0]:
+                    return self._wrote[1]
                 found: dict[str, Any] = json.loads(text) if text else {}
                 check = found.pop("check", None)
                 if check is not None and check != _check(found):
@@ -111,8 +116,7 @@ class Lease:
         """
         if self._fd is not None:
             return self.fence
-        self._lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = self._open_lock()
         try:
             locked = self._flock(fd)
             seen = self.seen()
@@ -184,6 +188,14 @@ class Lease:
             os.close(self._fd)
             self._fd = None
 
+    def _open_lock(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(self._lock_path, flags, 0o600)
+        except FileNotFoundError:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._lock_path, flags, 0o600)
+
     def _flock(self, fd: int) -> bool | None:
         """True if locked, False if another process holds it, None where the file system has no locks."""
         if not self._locks:
@@ -218,9 +230,19 @@ class Lease:
         text = json.dumps(content | {"check": _check(content)}).encode()
         fd = os.open(self._file_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.pwrite(fd, text.ljust(max(_ROOM, os.fstat(fd).st_size)), 0)
+            text = text.ljust(max(_ROOM, os.fstat(fd).st_size))
+            os.pwrite(fd, text, 0)
         finally:
             os.close(fd)
+        self._wrote = (text, lease)
+
+
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 1 << 16)
+    finally:
+        os.close(fd)
 
 
 def _check(content: Mapping[str, Any]) -> int:

@@ -24,7 +24,7 @@ class Journal:
 
 def guard(folder, clock, pid=1, beat_s=0.01):
     lease = Lease(folder, "f", holder=Holder("h", pid, "b"), clock=clock)
-    return Guard(lease, journal=Journal(), clock=clock, beat_s=beat_s), lease
+    return Guard(lease, journal=Journal(), beat_s=beat_s), lease
 
 
 def wait_until(ready, seconds=30.0):
@@ -44,7 +44,11 @@ def test_k32_o13_a_thread_renews_the_lease_while_the_cell_blocks_and_never_chang
         assert (lease.seen().fence, before.fence) == (fence, fence)
 
 
-def test_o19_after_the_last_one_that_needs_it_nothing_is_renewed_and_no_thread_is_left(tmp_path):
+def beating():
+    return [t for t in threading.enumerate() if t.name == "keel-lease"]
+
+
+def test_o19_after_the_last_one_that_needs_it_nothing_is_renewed_and_the_thread_ends(tmp_path):
     held, lease = guard(tmp_path, ManualClock())
     held.take()
     held.take()
@@ -53,14 +57,38 @@ def test_o19_after_the_last_one_that_needs_it_nothing_is_renewed_and_no_thread_i
     held.give_back()
     assert not lease.held
     assert lease.seen().holder is None
-    assert not [t for t in threading.enumerate() if t.name == "keel-lease"]
+    wait_until(lambda: not beating())
+    assert lease.seen().holder is None
+    assert not held.said
+
+
+def test_k32_o19_one_thread_beats_for_calls_in_a_row_and_is_joined_when_the_kernel_ends(tmp_path):
+    held, _ = guard(tmp_path, ManualClock(), beat_s=60)
+    with held.hold():
+        (thread,) = beating()
+    with held.hold():
+        assert beating() == [thread]
+    held.close()
+    assert not beating()
+    with held.hold():  # a kernel that goes on has a heartbeat again
+        assert beating()
+    held.close()
+
+
+def test_a_forked_child_does_not_wait_for_the_heartbeat_of_its_parent(tmp_path):
+    held, lease = guard(tmp_path, ManualClock(), beat_s=60)
+    held.take()
+    held._lock.acquire()  # as if the thread had been renewing when the process forked
+    held.forget_in_child()
+    assert not lease.held
+    held.close()
 
 
 def test_o12_the_fence_is_in_every_frame_while_the_lease_is_held(tmp_path):
     clock = ManualClock()
     lease = Lease(tmp_path, "f", holder=Holder("h", 1, "b"), clock=clock)
     journal = Journal()
-    held = Guard(lease, journal=journal, clock=clock)
+    held = Guard(lease, journal=journal)
     with held.hold() as fence:
         assert journal.fence == fence == 1
     assert journal.fence == 0
@@ -100,7 +128,7 @@ class Clock:
 class Journal:
     fence = 0
 lease = Lease(Path(sys.argv[1]), "f", holder=Holder("h", os.getpid(), "b"), clock=Clock)
-guard = Guard(lease, journal=Journal(), clock=Clock, beat_s=0.05)
+guard = Guard(lease, journal=Journal(), beat_s=0.05)
 guard.take()
 print(lease.fence, flush=True)
 sys.stdin.readline()
