@@ -75,7 +75,7 @@ class DiskJournal:
         self._ask_unwritten = False
         self._closed = False
         self._forked: KeelError | None = None
-        self._objects = Objects(place, run=writer.run, vouched=self._vouched)
+        self._objects = Objects(place, run=writer.run, vouched=self._vouched, monotonic=clock.monotonic)
         self._safety = Safety(writer, self._objects, folder=place.path, flows=lambda: list(self._views))
         duties = Duties(self._sync, lambda: bool(self._running), self._sampled, self._safety.failed)
         self._flusher = Flusher(duties, clock=clock, folder=place.path, rest_s=rest_s, budget=budget)

@@ -23,6 +23,7 @@ from keel_notebook.errors import DamagedError, JournalUnreachableError
 from keel_notebook.journal import mapping
 from keel_notebook.journal.drives import is_local
 from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.streams import Stream, Ways
 from keel_notebook.journal.wholefiles import read_whole, sync_file, sync_folder, write_all
 
 INLINE_MAX: Final = 16 << 10
@@ -53,11 +54,18 @@ class Objects:
     """The objects of one journal, as one kernel or reader sees them.
 
     ``vouched`` gives the microsecond at which an object was known to be sound and power-safe, 0 if never. ``run``
-    marks unfinished files, so that an ingest finds those of dead runs. Methods raise OSError where nothing else
-    is said.
+    marks unfinished files, so that an ingest finds those of dead runs. ``monotonic`` times the ways to write much;
+    without it there is one. Methods raise OSError where nothing else is said.
     """
 
-    def __init__(self, place: Folder, *, run: int, vouched: Callable[[Digest], int]) -> None:
+    def __init__(
+        self,
+        place: Folder,
+        *,
+        run: int,
+        vouched: Callable[[Digest], int],
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
         self.unsafe: dict[Digest, int] = {}
         """Not known to be power-safe, in the order written, each with a number of its own per writing."""
         self.checked: list[tuple[Digest, int]] = []
@@ -68,6 +76,8 @@ class Objects:
         self._vouched = vouched
         self._known: dict[Digest, _Stamp] = {}
         self._serial = itertools.count(1)
+        self._monotonic = monotonic
+        self._ways = Ways()
 
     @functools.cached_property
     def mappable(self) -> bool:
@@ -100,7 +110,7 @@ class Objects:
         with self._scratch() as (fd, scratch):
             hashing.start()
             try:
-                self._write(fd, views, size)
+                self._write(fd, views, size, scratch)
             finally:
                 hashing.join()  # it reads the caller's memory, which may change once this has returned
             digest = found[0]
@@ -108,9 +118,11 @@ class Objects:
                 self._name(digest, scratch, fd)
         return digest
 
-    def _write(self, fd: int, views: list[memoryview], size: int) -> None:
-        if size >= _LARGE and self.mappable:
-            _reserve(fd, size)
+    def _write(self, fd: int, views: list[memoryview], size: int, path: str = "") -> None:
+        reserved = size >= _LARGE and self.mappable and _reserve(fd, size)
+        if reserved and path and self._monotonic is not None:
+            Stream(fd, path, self._ways, self._monotonic).write(views)
+            return
         offset = 0
         for piece in _pieces(views):
             offset += _write_at(fd, piece, offset)
@@ -317,14 +329,16 @@ def _write_at(fd: int, piece: memoryview, offset: int) -> int:
     return done
 
 
-def _reserve(fd: int, size: int) -> None:
+def _reserve(fd: int, size: int) -> bool:
     if not hasattr(os, "posix_fallocate"):
-        return
+        return False
     try:
         os.posix_fallocate(fd, 0, size)
     except OSError as error:
         if error.errno not in _NO_FALLOCATE:
             raise
+        return False
+    return True
 
 
 def _read_into(fd: int, size: int) -> bytearray:

@@ -17,7 +17,7 @@ from blake3 import blake3
 
 from keel_notebook.core.model import Blob, Digest
 from keel_notebook.errors import DamagedError, DiskFullError, JournalUnreachableError
-from keel_notebook.journal import drives, ingest, objects
+from keel_notebook.journal import drives, ingest
 from keel_notebook.journal.disk import DiskJournal
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.objects import Objects
@@ -387,9 +387,9 @@ def test_large_content_whose_writing_fails_leaves_nothing_and_nobody_reading(
         raise OSError(errno.ENOSPC, "full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(objects, "_write_at", full)
+        patch.setattr(os, "pwrite", full)
         with pytest.raises(DiskFullError):
             journal.put([LARGE])
     assert files_of(folder) == []
-    assert not [thread for thread in threading.enumerate() if thread.name == "keel-digest"]
+    assert not [thread for thread in threading.enumerate() if thread.name in {"keel-digest", "keel-write"}]
     assert journal.put([LARGE]) == blake3(LARGE).hexdigest()
