@@ -60,6 +60,8 @@ def shortcomings(entry: Entry, namespace: Mapping[str, Any]) -> Iterator[str]:
         yield f"a replay cannot put back: {'; '.join(state)}"
     if left := entry.ambient.get("threads_left"):
         yield f"threads of it still run ({left}): what they do from now on is not recorded"
+    if unfinished := [seen.path for seen in entry.files if seen.role == "unfinished"]:
+        yield f"still being written: {', '.join(unfinished)}; it executes again in the next run"
 
 
 def show_result(shell: Any, value: Any) -> None:

@@ -366,7 +366,7 @@ class Leader:
 
     def _changed(self, suspects: frozenset[str]) -> list[str]:
         """Of the names that a plain cell may have changed in place: those made by steps that are not as they were."""
-        shell, digests = self._kernel.shell, self.ledger.digests if suspects else {}
+        shell, digests, suspects = self._kernel.shell, self.ledger.digests, suspects | {*self.attached.at_work().names}
         made = changed_with(suspects, digests.keys(), shell.user_ns, without={id(shell), id(shell.user_ns)})
         return sorted(name for name in made if not self.attached.holds(name, digests[name]))
 

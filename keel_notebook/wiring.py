@@ -16,17 +16,17 @@ from keel_notebook.capture.ambient_inputs import state_without_a_name
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
 from keel_notebook.capture.filewatch import FileWatch
-from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.notebookfile import NotebookFile
 from keel_notebook.capture.opens import Opens
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
+from keel_notebook.capture.running import now_at_work
 from keel_notebook.capture.world import World
+from keel_notebook.core.atwork import NOBODY, AtWork
 from keel_notebook.core.decide import ABSENT, Mode, same
-from keel_notebook.core.dotted import value_at
 from keel_notebook.core.ids import journal_id
-from keel_notebook.core.model import Digest, FileSeen, FlowId, Input
-from keel_notebook.core.ports import Clock, Digested, Journal, WorldSeen
+from keel_notebook.core.model import Digest, FlowId, Input
+from keel_notebook.core.ports import Clock, Digested, Journal
 from keel_notebook.core.reads import CellNames
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.units import count, size_b
@@ -36,7 +36,7 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.parts import Parts
 from keel_notebook.engine.plaincells import PlainCells
-from keel_notebook.engine.provenance import OriginSenses, Provenance
+from keel_notebook.engine.provenance import Provenance
 from keel_notebook.engine.references import References
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.shared import SharedJournal
@@ -61,6 +61,7 @@ from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 from keel_notebook.payload.small import NO_DATA, is_small_data
+from keel_notebook.senses import StepFiles, kind_of, origin_senses, value_of
 
 
 class Attached(Struct, frozen=True):
@@ -88,6 +89,8 @@ class Attached(Struct, frozen=True):
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
     plain: PlainCells
     """What keeps the cells of auto mode that are no steps."""
+    at_work: Callable[[], AtWork]
+    """What live threads and tasks may change right now."""
     looks: Callable[[Any], Mapping[str, str]]
     """How the inputs of an analysed cell look: small ones by content, large ones by type and size."""
     trust: str
@@ -175,26 +178,23 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
     origins_watch = NameWatch(shell, compared, definitions)  # apart from the one that watches the running cell
     provenance = Provenance(kernel.ledger, origin_senses(namespace, digester, definitions, files, origins_watch))
 
-    def reached(names: Iterable[str], parsed: Any) -> Mapping[str, Digested]:
-        return provenance.vouched(watch.reached(names, parsed.names))
+    at_work = partial(now_at_work, shell)
 
-    def value(name: str) -> Any:
-        try:
-            return value_at(namespace, name)
-        except (KeyError, AttributeError):
-            return None
+    def reached(names: Iterable[str], parsed: Any) -> Mapping[str, Digested]:
+        return at_work().unknown(provenance.vouched(watch.reached(names, parsed.names)))
 
     def described(name: str, value: Any) -> str:
         return ", ".join(filter(None, (preview(name, value), definitions.note_on(value))))
 
     def kept_inputs(names: Sequence[str]) -> tuple[Input, ...]:
-        return tuple(kept_input(name) for name in names)
+        going_on = at_work() if names else NOBODY
+        return tuple(kept_input(name, going_on) for name in names)
 
-    def kept_input(name: str) -> Input:
+    def kept_input(name: str, going_on: AtWork) -> Input:
         if name not in namespace:
             return Input(name, ABSENT, preview="absent")
         value = namespace[name]
-        found = provenance.one(name, compared.digest(value))
+        found = going_on.unknown({name: provenance.one(name, compared.digest(value))})[name]
         return Input(name, found.digest, found.weak, preview=preview(name, value), type=kind_of(value))
 
     file_watch = FileWatch(files, opens=Opens.make(), ignore=str(folder))
@@ -203,7 +203,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
 
     def holds(name: str, digest: Digest | None) -> bool:
         there = name in namespace and is_small_data(namespace[name])
-        return there and same(digest, digester.digest(namespace[name]).digest)
+        return there and name not in at_work().names and same(digest, digester.digest(namespace[name]).digest)
 
     def reach(names: frozenset[str], cell: CellNames) -> frozenset[str]:
         own = origins_watch.reached(
@@ -232,6 +232,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         lane=lambda: lanes.current,
         references=References(codec, namespace, digest_of, journal.records, kernel.ledger.stored),
         kept_inputs=kept_inputs,
+        at_work=at_work,
     )
     runner = Runner(parts)
 
@@ -250,7 +251,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
 
     senses = Senses(
         reached=reached,
-        value=value,
+        value=partial(value_of, namespace),
         preview=described,
         kind_of=kind_of,
         surroundings=ambient_inputs.now,
@@ -316,6 +317,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         reach=reach,
         holds=holds,
         plain=plain,
+        at_work=at_work,
         looks=looks,
         close=partial(_close, file_watch, journal),
         trust=settings.trust,
@@ -351,48 +353,3 @@ def _opened(kernel: Kernel, settings: Any, folder: Path, seal: OwnerSeal) -> tup
         open_journal(folder, clock=clock, seal=seal, notebook=told, cwd=cwd, budget=budget_of(settings.budget))
     )
     return journal, find_flow(folder, notebook=notebook, name=name, key=key), folder / "leases"
-
-
-def origin_senses(
-    namespace: dict[str, Any],
-    digester: StructuralDigester,
-    definitions: NotebookDefinitions,
-    files: Files,
-    watch: NameWatch,
-) -> OriginSenses:
-    """What is asked about the notebook to tell where a value comes from."""
-
-    def stored_by_functions() -> frozenset[str]:
-        return frozenset().union(*map(definitions.stores, list(namespace.values())))
-
-    def file_named(name: str) -> Digest | None:
-        return files.seen(name, "read").digest if files.made_from(name) else None
-
-    def setting(name: str) -> Digest | None:
-        return digester.digest(os.environ[name]).digest if name in os.environ else None
-
-    return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting, definitions.source_of)
-
-
-class StepFiles(Struct, frozen=True):
-    """``ports.FileSense`` for a kernel's namespace."""
-
-    watch: FileWatch
-    namespace: dict[str, Any]
-    definitions: NotebookDefinitions
-
-    def before(self, cell: Any, names: Iterable[str]) -> Any:
-        """Look at what the cell and its inputs name."""
-        return self.watch.before(mentions(cell.files, names, self.namespace, self.definitions))
-
-    def after(self, before: Any, seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
-        """The files that count for the step."""
-        return self.watch.after(before, seen, makes)
-
-
-def kind_of(value: Any) -> str:
-    """The qualified name of a value's type."""
-    kind = type(value)
-    return (
-        kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
-    )

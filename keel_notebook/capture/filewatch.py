@@ -153,14 +153,22 @@ class FileWatch:
                 todo.extend((full, each) for each in texts if each[0] not in "/~" and each.strip("./"))
         return found
 
-    def after(self, before: Before, seen: WorldSeen, makes: Sequence[str] = ()) -> tuple[FileSeen, ...]:
-        """The files that count for the step that ran."""
+    def after(
+        self, before: Before, seen: WorldSeen, makes: Sequence[str] = (), unfinished: Sequence[str] = ()
+    ) -> tuple[FileSeen, ...]:
+        """The files that count for the step that ran; ``unfinished``: absolute paths that a thread still writes."""
         self._before = None
         told = self._opens.take() if self._opens is not None else None
         kept: list[FileSeen] = []
         for path, observed in sorted(self._met(before, seen, told).items()):
             kept += self._seen(path, kept_as(observed), before)
+        kept += [FileSeen(path, "unfinished", None) for path in self._at_home((*seen.unfinished, *unfinished))]
         return (*kept, *(self._files.seen(path, "makes") for path in makes))
+
+    def _at_home(self, paths: Iterable[str]) -> list[str]:
+        places = self._places
+        home = {full for full in map(os.path.abspath, paths) if places.is_home(full) and not self._never(full)}
+        return sorted(self._files.shown(full) for full in home)
 
     # ---- what was met ------------------------------------------------------------------------------------
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-_KERNEL = ("ipykernel", "IPython", "jupyter_client", "tornado", "zmq", "debugpy", "_pydev", "pydevd", "keel_notebook")
+KERNEL = ("ipykernel", "IPython", "jupyter_client", "tornado", "zmq", "debugpy", "_pydev", "pydevd", "keel_notebook")
 _ATTENDANTS = (
     "tqdm",
     "joblib.externals.loky",
@@ -26,7 +26,7 @@ _known: WeakKeyDictionary[threading.Thread, bool] = WeakKeyDictionary()
 def is_kernels(thread: threading.Thread) -> bool:
     """Whether a thread belongs to the kernel or to keel, and not to the person's code."""
     if thread not in _known:
-        _known[thread] = _module_of(thread).startswith(_KERNEL) or thread.name.startswith("keel")
+        _known[thread] = _module_of(thread).startswith(KERNEL) or thread.name.startswith("keel")
     return _known[thread]
 
 
@@ -70,16 +70,27 @@ def _module_of(thread: threading.Thread) -> str:
 
 
 def _waits_in_pool(frame: FrameType | None) -> bool:
-    """Whether the innermost thing that a thread does is to wait for the work queue of a pool."""
-    while frame is not None and frame.f_code.co_filename.endswith(_WAITING):
+    """Whether a thread is a pool's worker that has nothing to do: no job at hand, and none in its queue."""
+    while frame is not None:
+        for file, name, is_idle in _WORKERS:
+            if frame.f_code.co_name == name and frame.f_code.co_filename.endswith(file):
+                return is_idle(frame.f_locals)
         frame = frame.f_back
-    if frame is None:
-        return False
-    return any(frame.f_code.co_filename.endswith(file) and frame.f_code.co_name == name for file, name in _WORKERS)
+    return False
 
 
-_WAITING = (os.path.join(os.sep, "threading.py"), os.path.join(os.sep, "queue.py"))
-_WORKERS = (
-    (os.path.join("concurrent", "futures", "thread.py"), "_worker"),
-    (os.path.join("multiprocessing", "pool.py"), "worker"),
+def _has_no_future(worker: Mapping[str, Any]) -> bool:
+    item, waiting = worker.get("work_item"), worker.get("work_queue")
+    over = item is None or item.future.done()  # its result is out: what is left to do is the pool's own affair
+    return over and waiting is not None and bool(waiting.empty())
+
+
+def _has_no_task(worker: Mapping[str, Any]) -> bool:
+    over = worker.get("task") is None or worker.get("result") is not None
+    return over and bool(worker["inqueue"].empty())
+
+
+_WORKERS: tuple[tuple[str, str, Callable[[Mapping[str, Any]], bool]], ...] = (
+    (os.path.join("concurrent", "futures", "thread.py"), "_worker", _has_no_future),
+    (os.path.join("multiprocessing", "pool.py"), "worker", _has_no_task),
 )

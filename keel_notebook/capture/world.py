@@ -60,6 +60,8 @@ class WorldSeen(Struct, frozen=True):
     files: tuple[FileTouch, ...]
     threads_left: int
     unsure: bool = False
+    unfinished: tuple[str, ...] = ()
+    """Files (absolute) that child processes which still run have open for writing."""
 
 
 class World:
@@ -99,12 +101,14 @@ class World:
         """Stop watching; what the cell did. Where the watch itself failed, everything counts as done."""
         unwatch(self)
         unsure = self._unsure
+        children = self._children.started()
         return WorldSeen(
             network=self._network or unsure,
-            children=self._children.started() or unsure,
+            children=children or unsure,
             files=tuple(touch for touch in self._touched.values() if touch is not None),
             threads_left=len(lingering(self._threads)),
             unsure=unsure or len(self._touched) >= _MOST_FILES,
+            unfinished=_open_for_writing() if children and self._children.alive() else (),
         )
 
     def note(self, event: str, args: Args) -> None:
@@ -182,6 +186,22 @@ class Children:
             return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         except ChildProcessError:
             return False
+
+
+def _open_for_writing() -> tuple[str, ...]:
+    """The files that child processes are writing; logs that they append to left out."""
+    import psutil  # noqa: PLC0415 - only where a child outlives its cell
+
+    found: set[str] = set()
+    for child in psutil.Process().children(recursive=True):
+        try:
+            found |= {file.path for file in child.open_files() if getattr(file, "mode", "w") in _WRITING}
+        except psutil.Error:
+            continue  # it ended, or belongs to somebody else
+    return tuple(sorted(found))
+
+
+_WRITING = frozenset({"w", "r+"})
 
 
 def _processes_made() -> str:

@@ -224,6 +224,8 @@ def _file_detail(seen: FileSeen, current: Digest | None) -> str:
             return "matches other files"
         case "absent":
             return "is there now"
+        case "unfinished":
+            return "was still being written when the step ended"
         case _ if seen.digest is None and seen.role != "found":
             return "was changed while the step ran, or cannot be compared"
         case _:

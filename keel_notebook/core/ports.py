@@ -366,6 +366,10 @@ class WorldSeen(Protocol):
     def threads_left(self) -> int:
         """Threads started by it that outlive it."""
 
+    @property
+    def unfinished(self) -> Sequence[str]:
+        """Files (absolute) that child processes which still run are writing."""
+
 
 class World(Protocol):
     """Watches what a cell does outside the process."""
@@ -383,5 +387,7 @@ class FileSense(Protocol):
     def before(self, cell: Any, names: Iterable[str]) -> Any:
         """Look, right before the body runs. ``cell`` is the analysed cell, ``names`` all that it reads."""
 
-    def after(self, before: Any, seen: WorldSeen, makes: Sequence[str]) -> tuple[FileSeen, ...]:
-        """The files that count, with the declared products."""
+    def after(
+        self, before: Any, seen: WorldSeen, makes: Sequence[str], unfinished: Sequence[str] = ()
+    ) -> tuple[FileSeen, ...]:
+        """The files that count, with the declared products. ``unfinished``: what live threads are writing."""

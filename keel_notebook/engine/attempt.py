@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from keel_notebook.core.atwork import NOBODY, AtWork
 from keel_notebook.core.environment import Surroundings
 from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, NotStored, Status
 from keel_notebook.core.ports import Message, Unpacked, WorldSeen
@@ -54,6 +55,8 @@ class Attempt(Struct):
     used: Any
     """What is noted of it for ``ports.AmbientInputs``."""
     began: float
+    at_work: AtWork = NOBODY
+    """What could be changed from outside of it when it began."""
     guard: Held | None = None
     """The lease that the step needs, held since before its intent; given back when it has ended."""
     retries: int = 0

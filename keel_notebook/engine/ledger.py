@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
+from keel_notebook.core.atwork import GOING_ON, UNFINISHED
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import EXECUTED, StepDone
 from keel_notebook.core.dotted import PATCHED
@@ -138,6 +139,7 @@ class Ledger(Struct):
                 self.missing[item.name] = (entry.step, item)
         left: dict[str, Digest] = entry.ambient.get(LEFT, {})
         self.left.update({name: digest for name, digest in left.items() if name not in keep})
+        self.left.update(dict.fromkeys(entry.ambient.get(GOING_ON, ()), UNFINISHED))
 
     def made(self, names: Iterable[str], producer: str, *, resource: tuple[str, str] | None = None) -> None:
         """These names were bound or changed by this cell (``resource``: by an ``--always`` step and its code)."""

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from keel_notebook.core.ambient_ports import AmbientInputs
+from keel_notebook.core.atwork import AtWork
 from keel_notebook.core.model import (
     Input,
 )
@@ -45,3 +46,5 @@ class Parts(Struct, frozen=True):
     references: References
     kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
     """Inputs for names that a conditional store may or may not have bound again."""
+    at_work: Callable[[], AtWork]
+    """What live threads and tasks may change right now."""

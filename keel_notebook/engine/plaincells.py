@@ -159,8 +159,13 @@ class PlainCells:
         there = {name: value_at(parts.namespace, name) for name in changed.written}
         sizes = {name: self._about(value) for name, value in there.items()}
         known = parts.references.known(entry.flow, without=frozenset((*changed.written, *changed.unsure)))
-        small = {name: value for name, value in there.items() if self._keeps(sizes[name], took)}
-        lost = [_not_kept(name, there[name], "large and quickly made") for name in there.keys() - small.keys()]
+        going_on = parts.at_work()
+        unfinished = going_on.names.keys() & there.keys()
+        small = {n: value for n, value in there.items() if n not in unfinished and self._keeps(sizes[n], took)}
+        lost = [going_on.lost(name, type(there[name]).__qualname__) for name in unfinished]
+        lost += [
+            _not_kept(name, there[name], "large and quickly made") for name in there.keys() - small.keys() - unfinished
+        ]
         lost += [
             _not_kept(name, parts.namespace[name], "large, and this cell may have changed it")
             for name in changed.unsure

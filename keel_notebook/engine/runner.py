@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from keel_notebook.core import environment
 from keel_notebook.core.ambient_ports import StepRan
+from keel_notebook.core.atwork import GOING_ON
+from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import StepDone, decision_entry
 from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
 from keel_notebook.core.model import (
@@ -125,7 +127,7 @@ class Runner:
         parts.world.open()
         parts.tap.open()
         used = parts.ambient_inputs.open(ambient)
-        return Attempt(entry, step, snapshot, ambient, files, used, parts.clock.monotonic())
+        return Attempt(entry, step, snapshot, ambient, files, used, parts.clock.monotonic(), parts.at_work())
 
     def finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         """Record how the body ended, before the cell's reply is sent (K9). Returns the entry written.
@@ -176,7 +178,8 @@ class Runner:
     def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
         parts, step = self._parts, attempt.step
         changed = parts.watch.after(attempt.snapshot)
-        files = entry.files + parts.files.after(attempt.files, seen, step.makes)
+        at_work = parts.at_work()
+        files = entry.files + parts.files.after(attempt.files, seen, step.makes, at_work.files)
         relative = any(touch.folder for touch in seen.files) or bool(files)
         touched = {*step.inputs, *changed.written}
         ran = StepRan(step.name, step.source, touched, step.tree, relative, seen.children)
@@ -202,9 +205,11 @@ class Runner:
         )
         if step.always or not attempt.recorded:  # a resource is rebuilt in every run: nothing of it is stored
             return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
-        names = {name: value_at(parts.namespace, name) for name in written}
-        known = parts.references.known(step.flow, without=frozenset(changed.written))
-        packed = parts.codec.pack(names, result=outcome.result, known=known)
+        unfinished = at_work.since(attempt.at_work, written)
+        names = {name: value_at(parts.namespace, name) for name in written if name not in unfinished}
+        known = parts.references.known(step.flow, without=frozenset((*changed.written, *at_work.names)))
+        result = outcome.result if not at_work.holds(outcome.result) else None
+        packed = parts.codec.pack(names, result=result, known=known)
         if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
         changed_ones = {item.name for item in packed.not_stored if item.name in changed.in_place}
@@ -214,6 +219,11 @@ class Runner:
             replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item
             for item in packed.not_stored
         )
+        if unfinished:
+            ambient[GOING_ON] = sorted(unfinished)
+            lost += tuple(at_work.lost(name, type(parts.namespace[name]).__qualname__) for name in sorted(unfinished))
+        if outcome.result is not None and result is None:
+            lost += (at_work.lost(RESULT, type(outcome.result[0]).__qualname__),)
         apart = (NotStored(item.name, item.type, APART) for item in parts.kept_inputs(changed.apart))
         patched = (Write(item.name, item.digest, item.type, 0) for item in parts.kept_inputs(changed.patched))
         return replace(
