@@ -19,7 +19,17 @@ from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RECORDS, fingerprint_o
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.stale import stale_reasons
-from keel_notebook.core.states import PRECEDENCE, Moment, StepSeen, diverged, root_of, states, step_options, unrecorded
+from keel_notebook.core.states import (
+    PRECEDENCE,
+    Moment,
+    StepSeen,
+    diverged,
+    root_of,
+    states,
+    step_options,
+    unrecorded,
+    was_restored,
+)
 from keel_notebook.core.units import count, in_a_row
 from keel_notebook.core.waiting import Wait, open_waits
 
@@ -86,6 +96,7 @@ def status(  # noqa: PLR0913 - one question with many named parts; the names are
     run: int | None = None,
     unsynced: Collection[EntryId] = (),
     edited: Collection[str] = (),
+    restored: Mapping[str, EntryId] | None = None,
 ) -> StatusReport:
     """Where a flow stands (DESIGN 3.4).
 
@@ -99,9 +110,10 @@ def status(  # noqa: PLR0913 - one question with many named parts; the names are
         run: the run that is looked at; by default the newest one.
         unsynced: entries that are written but not yet safe from a power cut.
         edited: steps whose cell in the notebook file is not the code of their record.
+        restored: steps whose record was put back in this kernel without running, with that record.
     """
     looked_at = newest_run(records) if run is None else run
-    moment = Moment(records, looked_at, live, unsynced, edited)
+    moment = Moment(records, looked_at, live, unsynced, edited, restored or {})
     decided = {**done_in(records.entries, looked_at), **done}
     steps = _with_stale(_steps(moment, decided, order), moment)
     rows = tuple(_row(step, moment) for step in steps)
@@ -248,6 +260,8 @@ def _why(state: str, step: StepSeen, moment: Moment) -> str:
             return "; ".join(map(str, done.differs))
         case "diverged":
             return decided or "the cell is not that of the record"
+        case "replayed" if was_restored(step, moment):
+            return "put back without running"
         case "saved":
             return decided or "in the journal, not in memory"
         case _:

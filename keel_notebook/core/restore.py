@@ -8,7 +8,7 @@ cell; everything else is named with the cell to run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -70,6 +70,24 @@ def holdings(entries: Sequence[Entry]) -> Holdings:
     order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
     lost = tuple(_lost(held, plain, touched, gone))
     return Holdings(held, tuple(order), tuple(_definitions(plain)), lost, recorded, tuple(settings.values()))
+
+
+def steps_back(found: Holdings, there: Container[str]) -> dict[str, EntryId]:
+    """Steps whose newest record is in memory again, with that record.
+
+    Args:
+        found: what the newest run held.
+        there: names that are in memory with the value that is held for them.
+
+    A step is back where every name that its record left has that value, or a later record's; one whose name a plain
+    cell changed since is not: that cell has to run first. A step that left no name is back with the whole session.
+    """
+    newest = {record.step: record for record in found.settings if record.kind in RECORDS}
+    return {step: record.entry for step, record in newest.items() if _is_back(record, found.held, there)}
+
+
+def _is_back(record: Entry, held: Container[str], there: Container[str]) -> bool:
+    return record.payload is not None and all(name in held and name in there for name in _held(record))
 
 
 def record_of(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:

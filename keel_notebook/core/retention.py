@@ -3,8 +3,8 @@
 Only payloads and outputs go; entries stay, so that nobody is told "never ran". A step whose payload is gone executes
 when it is asked for. Three tiers:
 
-0. *needed*: what must never happen twice, what takes something back, and the newest record of every step and call of
-   a flow with its newest parameters, with all that these refer to. Never let go.
+0. *needed*: what must never happen twice, what takes something back, what a kernel at work has put back, and the newest
+   record of every step and call of a flow with its newest parameters, with all that these refer to. Never let go.
 1. *other*: the newest records of other parameter sets and lanes. Let go only where the budget asks for it.
 2. *old*: superseded records. Let go when they are older than the retention, or where the budget asks for it.
 """
@@ -42,6 +42,10 @@ class Wishes(Struct, frozen=True):
     """Bytes that the objects may take together; None: as many as there are."""
     orphans: bool = True
     """Whether objects that no entry names may go: not where a part of the journal could not be read."""
+    keep: frozenset[EntryId] = frozenset()
+    """Records that are needed whatever their age: a kernel that is at work has put them back."""
+    claimed: frozenset[Digest] = frozenset()
+    """Objects that a kernel at work has put and that no entry names yet."""
 
 
 class Plan(Struct, frozen=True):
@@ -62,12 +66,13 @@ class Plan(Struct, frozen=True):
 
 def plan(flows: Mapping[FlowId, Sequence[Entry]], held: Mapping[Digest, Held], wishes: Wishes, *, now: float) -> Plan:
     """What goes. ``flows``: every entry of every flow, oldest first; ``now``: wall time, seconds."""
-    tiers = {(flow, ident): tier for flow, entries in flows.items() for ident, tier in _tiers(entries).items()}
+    tiers = {(f, ident): tier for f, entries in flows.items() for ident, tier in _tiers(entries, wishes.keep).items()}
     named = {(flow, entry.entry): _objects(entry) for flow, entries in flows.items() for entry in entries}
     age = {
         (flow, e.entry): now - (e.ended_at or e.started_at or now) for flow, entries in flows.items() for e in entries
     }
     users = Counter(digest for objects in named.values() for digest in objects)
+    users.update(wishes.claimed)
     gone = {d for d, one in held.items() if wishes.orphans and not users[d] and now - one.touched >= ORPHAN_S}
     orphans = len(gone)
     left = sum(one.bytes for one in held.values()) - sum(held[digest].bytes for digest in gone)
@@ -98,13 +103,14 @@ def _objects(entry: Entry) -> frozenset[Digest]:
     return frozenset(digest for digest in named if digest is not None)
 
 
-def _tiers(oldest_first: Sequence[Entry]) -> dict[EntryId, int]:
+def _tiers(oldest_first: Sequence[Entry], keep: frozenset[EntryId] = frozenset()) -> dict[EntryId, int]:
     newest = next((e for e in reversed(oldest_first) if e.kind in _RECORDS and e.status is Status.OK), None)
     current = (newest.lane, _parameters(newest)) if newest is not None else ("", "")
     tiers: dict[EntryId, int] = {}
     met: set[Hashable] = set()
     for entry in reversed(oldest_first):
-        tiers[entry.entry] = _tier(entry, met, current)
+        tier = _tier(entry, met, current)
+        tiers[entry.entry] = 0 if entry.entry in keep else tier
     _with_refs(tiers, oldest_first)
     return tiers
 

@@ -46,6 +46,8 @@ class Moment(Struct, frozen=True):
     live: bool
     unsynced: Collection[EntryId]
     edited: Collection[str]
+    restored: Mapping[str, EntryId] = {}
+    """Steps whose record was put back without running, with that record."""
 
     def open(self, run: int) -> bool:
         """Whether the kernel of a run lives."""
@@ -144,11 +146,21 @@ def _record_states(step: StepSeen, record: Entry, moment: Moment) -> Iterator[st
         yield "resource"
     elif not _in_memory(step, record, moment):
         yield "saved"
-    elif step.done is not None and step.done.decision == REPLAYED:
+    elif (step.done is not None and step.done.decision == REPLAYED) or was_restored(step, moment):
         yield "replayed"
 
 
+def was_restored(step: StepSeen, moment: Moment) -> bool:
+    """Whether the step's record is in memory because a restore put it back (and not because its body ran here)."""
+    record = step.record
+    if record is None or moment.restored.get(step.name) != record.entry:
+        return False
+    return not (moment.live and record.run == moment.run)
+
+
 def _in_memory(step: StepSeen, record: Entry, moment: Moment) -> bool:
+    if moment.restored.get(step.name) == record.entry:
+        return True
     if not moment.live:
         return False
     if step.done is not None and step.done.decision in (EXECUTED, REPLAYED):

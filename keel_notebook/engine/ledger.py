@@ -13,7 +13,7 @@ from keel_notebook.core.atwork import GOING_ON, UNFINISHED
 from keel_notebook.core.decide import RESULT
 from keel_notebook.core.done import EXECUTED, StepDone
 from keel_notebook.core.dotted import PATCHED
-from keel_notebook.core.model import Digest, Entry, FlowId, Kind, NotStored
+from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Kind, NotStored
 from keel_notebook.core.ports import Known
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, Origins
 from keel_notebook.engine.leftovers import Leftovers
@@ -47,6 +47,8 @@ class Ledger(Struct):
     """Names that a replayed record could not hold: the step that makes each, and why it was not stored."""
     wanted: set[str] = field(default_factory=set)
     """Of those, names that a cell was refused for: the step that makes them executes next time."""
+    restored: dict[str, EntryId] = field(default_factory=dict)
+    """Steps whose record was put back without running, with that record."""
     rerun: set[str] = field(default_factory=set)
     again: set[str] = field(default_factory=set)
     """Steps of auto mode whose cell a person runs once more: it executes, and its records stay."""

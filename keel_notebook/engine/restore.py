@@ -9,9 +9,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from keel_notebook.core.missing import to_run
-from keel_notebook.core.model import Digest, Entry
+from keel_notebook.core.model import Digest, Entry, EntryId
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.restore import Holdings, Lost, asked_for, holdings
+from keel_notebook.core.restore import Holdings, Lost, asked_for, holdings, steps_back
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Runner
 from keel_notebook.errors import KeelError, UntrustedError
@@ -60,6 +60,8 @@ class Restorer:
         self._restored: dict[str, Digest | None] = {}
         """What names that were restored hold; nothing runs in between."""
 
+        self._brought: set[EntryId] = set()
+
     def restore(self, records: FlowRecords, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
         """Everything that the newest run had, or the named names. Names that are there now are left alone
         unless they are asked for. With ``run``, the cells that make what no record holds are executed.
@@ -84,9 +86,17 @@ class Restorer:
         if fresh and not names:  # a kernel in which cells ran has settings of its own
             for entry in holding.settings:
                 failed += self._runner.put_settings_back(entry)
+        back = steps_back(holding, {name for name, entry in holding.held.items() if self._has(name, entry)})
+        # By name only what was asked for counts: a step that left no name is back with the whole session.
+        self._ledger.restored |= {s: e for s, e in back.items() if not names or e in self._brought}
         gone = {item.name: item for item in lost if item.name not in restored}
         report = RestoreReport(tuple(sorted(restored)), tuple(gone.values()), defined, tuple(dict.fromkeys(failed)))
         return self._run(records.entries, holding, report) if run else report
+
+    def _has(self, name: str, entry: Entry) -> bool:
+        """Whether a name is there, and no other cell made it than the one that the entry tells of."""
+        made = f"step {entry.step}" if entry.step else f"cell {entry.occurrence}"
+        return ("." in name or name in self._shell.user_ns) and self._ledger.producers.get(name) == made
 
     def _run(self, entries: Sequence[Entry], holding: Holdings, report: RestoreReport) -> RestoreReport:
         """Run the cells behind what is missing, each from the values that it had, then put newer values back."""
@@ -126,7 +136,9 @@ class Restorer:
             return ()
         restored |= names
         self._restored |= {item.name: item.digest for item in entry.writes if item.name in names}
-        self._ledger.ran(entry)
+        # Only what came back is the step's: a name that was left alone holds what somebody else gave it.
+        self._ledger.ran(replace(entry, writes=tuple(item for item in entry.writes if item.name in names)))
+        self._brought.add(entry.entry)
         return failed
 
     def _define(self, definitions: Sequence[tuple[str, str]], lost: list[Lost]) -> tuple[str, ...]:

@@ -48,6 +48,11 @@ class SharedJournal:
     def fence(self, fence: int) -> None:
         self.inner.fence = fence
 
+    @property
+    def claims(self) -> frozenset[Digest]:
+        """Objects that were put here and that no entry names yet."""
+        return frozenset(self.inner.claims)
+
     def next_seq(self) -> int:
         """The seq of the next entry."""
         with self.lock:

@@ -57,6 +57,7 @@ def _status(session: Session, words: list[str]) -> StatusTable:
         notebook=str(notebook_path(session.shell, session.cwd) or ""),
         order=session.ledger.order,
         run=attached.journal.run or None,
+        restored=session.ledger.restored,
     )
     return StatusTable(report)
 

@@ -2,7 +2,7 @@
 
 A question may arrive on a thread of its own while a cell runs (JupyterLab sends comm messages over subshells). So
 reading is done with a journal reader of the desk's own and never with the kernel's journal, names of the notebook are
-never looked at, and what must happen on the main thread is named in ``ON_MAIN``: the caller sees to it.
+never looked at. What is set or done is in ``deeds``; what must happen on the main thread, the caller sees to.
 """
 
 from __future__ import annotations
@@ -10,29 +10,25 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from keel_notebook import __version__
-from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.ids import default_flow, named_flow
 from keel_notebook.core.lanes import Lanes, lanes_in
-from keel_notebook.core.lifecycle import FORGET, REVIVE, newest_ok
 from keel_notebook.core.model import Entry, EntryId, FlowId
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.states import edited_steps
-from keel_notebook.core.units import count
 from keel_notebook.core.why import why
 from keel_notebook.engine.lease import Holder, Lease, LeaseSeen
-from keel_notebook.engine.waits import look_again
-from keel_notebook.errors import KeelError, NotYetError, SettingsError, UnknownPromiseError
-from keel_notebook.front import lineage, wishes
-from keel_notebook.front.approving import approve
+from keel_notebook.errors import KeelError, SettingsError
+from keel_notebook.front import lineage
+from keel_notebook.front.deeds import CAN, Answer, Ask, Deeds, JournalSeen, on_main
 from keel_notebook.front.tables import local_time
 from keel_notebook.journal import liveness
 from keel_notebook.journal.flows import known_flows
@@ -41,18 +37,10 @@ from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
 from keel_notebook.session import Session
 from keel_notebook.wiring import journal_folder, notebook_path
 
-ON_MAIN = frozenset({"recover", "forget", "revive", "trust", "auto", "branch", "use"})
-"""Questions that write or touch the notebook's names: the main thread answers them, between cells."""
-FLAGS = frozenset({"rerun", "accept"})
-"""Questions that set a flag; only where no journal is open yet they open it, which is the main thread's as well."""
-
 MOST_TEXT = 20_000
 """Characters of one recorded output that are shown."""
 MOST_PICTURE = 200_000
 """Base64 characters of one recorded picture that are shown."""
-
-Ask = Mapping[str, Any]
-Answer = dict[str, Any]
 
 
 class Desk:
@@ -72,17 +60,7 @@ class Desk:
             "timeline": self._timeline,
             "storage": self._storage,
             "waiting": self._waiting,
-            "rerun": self._rerun,
-            "accept": self._accept,
-            "forget": lambda ask: self._retire(ask, FORGET, wishes.forget),
-            "revive": lambda ask: self._retire(ask, REVIVE, wishes.revive),
-            "recover": self._recover,
-            "auto": self._auto,
-            "trust": self._trust,
-            "approve": self._approve,
-            "branch": self._branch,
-            "use": self._use,
-        }
+        } | Deeds(session, JournalSeen(self._folder, self._existing, self._flow)).questions
 
     def answer(self, ask: Ask) -> Answer:
         """The answer to one question: ``{"ok": true, "answer": …}`` or ``{"ok": false, "error": {code, text}}``.
@@ -102,8 +80,7 @@ class Desk:
 
     def on_main(self, ask: Ask) -> bool:
         """Whether this question must be answered on the main thread, between cells."""
-        word = ask.get("ask")
-        return word in ON_MAIN or (word in FLAGS and self._session._leader is None)
+        return on_main(ask, opened=self._session._leader is not None)
 
     def close(self) -> None:
         """Let go of the journal's files."""
@@ -115,11 +92,8 @@ class Desk:
     # ---- what is read
 
     def _hello(self, ask: Ask) -> Answer:
-        can = ["replay", "rerun", "accept", "forget", "revive", "trust", "auto", "approve", "branch"]
-        if callable(getattr(self._session, "restore", None)):
-            can.append("recover")
         flow = self._told_cells(ask) if "cells" in ask else self._flow(ask)
-        return {"version": __version__, "can": can, "flow": flow}
+        return {"version": __version__, "can": list(CAN), "flow": flow}
 
     def _status(self, ask: Ask) -> Answer:
         return self._flow(ask)
@@ -149,6 +123,7 @@ class Desk:
             run=own,
             unsynced=self._saving(),
             edited=edited_steps(records, self._cells),
+            restored=self._restored(),
         )
         view = lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
         held = lineage.held_view(self._held(records.flow), done)
@@ -200,87 +175,13 @@ class Desk:
                 shown.append(one)
         return shown
 
-    # ---- what is set or done
-
-    def _rerun(self, ask: Ask) -> Answer:
-        name = self._known(ask)
-        self._session.ledger.rerun.add(name)
-        self._session.ledger.accept.discard(name)
-        return {"said": wishes.rerun(name, self._existing())}
-
-    def _accept(self, ask: Ask) -> Answer:
-        name = self._known(ask)
-        if nothing := wishes.accepts(name, self._existing()):
-            return {"said": nothing}
-        self._session.ledger.accept.add(name)
-        self._session.ledger.rerun.discard(name)
-        return {"said": wishes.accept(name)}
-
-    def _retire(self, ask: Ask, key: str, said: Callable[[str, FlowRecords], str]) -> Answer:
-        name = self._known(ask)
-        said_now = said(name, self._existing())
-        self._session.retire(name, key)
-        return {"said": said_now}
-
-    def _approve(self, ask: Ask) -> Answer:
-        """Answer an open promise as the journal's owner. In a process of its own: the kernel's may be in the midst."""
-        promise = str(ask.get("promise", ""))
-        wait = next((one for one in lineage.waiting_view(self._existing()) if one["id"] == promise), None)
-        if not promise or wait is None:
-            raise UnknownPromiseError(promise=promise)
-        assert self._reader is not None
-        first = approve(self._reader[0], promise, ask.get("value"), key_file=self._session.settings.key_file)
-        look_again()
-        name = wait["name"]
-        return {"said": f"{name} is answered" if first else f"{name} was answered before; that answer stays"}
-
-    def _branch(self, ask: Ask) -> Answer:
-        name = self._known(ask)
-        attached = self._session.attached()
-        records, keeper = attached.journal.records(attached.flow.id), attached.stepper.lanes
-        entry = newest_ok(keeper.seen(records), name)
-        if entry is None:
-            raise SettingsError(where=name, detail="has no record yet, so that there is nothing to branch from")
-        left = keeper.lanes(records).lanes[keeper.current].title
-        lane = keeper.leave(name, "a person branched here", entry, records)
-        return {"said": f"{lane} is in use: what executes is recorded in it, and the records of {left} stay"}
-
-    def _use(self, ask: Ask) -> Answer:
-        attached = self._session.attached()
-        records = attached.journal.records(attached.flow.id)
-        lane = attached.stepper.lanes.use(str(ask.get("lane", "")), records)
-        return {"said": f"{lane.title} is in use: its records are the newest ones"}
-
-    def _auto(self, _: Ask) -> Answer:
-        """Auto mode on where it is off, and the other way round."""
-        session = self._session
-        session.set_auto(MIN_SECONDS if session.auto_s is None else None)
-        return {"auto": session.auto_s}
-
-    def _recover(self, ask: Ask) -> Answer:
-        restore = getattr(self._session, "restore", None)
-        if not callable(restore):
-            raise NotYetError(what="Recover", topic="restoring without running")
-        began = self._session.clock.monotonic()
-        names = tuple(str(name) for name in ask.get("names", ()))
-        report = restore(names) if names else restore()
-        took = self._session.clock.monotonic() - began
-        missing = [
-            {"name": lost.name, "type": getattr(lost, "type", ""), "reason": getattr(lost, "reason", "")}
-            for lost in report.missing
-        ]
-        return {"restored": list(report.restored), "missing": missing, "took_s": took, "flow": self._flow(ask)}
-
-    def _trust(self, _: Ask) -> Answer:
-        sealed = self._session.trust()
-        return {"said": f"{count(sealed, 'record')} trusted: from now on they are replayed"}
-
-    def _known(self, ask: Ask) -> str:
-        name = str(ask.get("step", ""))
-        why(name, self._existing(), self._done())  # raises where no step has this name
-        return name
-
     # ---- the journal
+
+    def _folder(self) -> Path:
+        """Where the journal is. Raises SettingsError (E001) where there is none yet."""
+        if self._records() is None or self._reader is None:
+            raise SettingsError(where="the journal", detail="nothing is recorded here yet")
+        return self._reader[0]
 
     def _existing(self) -> FlowRecords:
         records = self._records()
@@ -318,6 +219,10 @@ class Desk:
     def _done(self) -> dict[str, StepDone]:
         leader = self._session._leader
         return dict(leader.ledger.done) if leader else {}
+
+    def _restored(self) -> dict[str, EntryId]:
+        leader = self._session._leader
+        return dict(leader.ledger.restored) if leader else {}
 
     def _saving(self) -> frozenset[EntryId]:
         leader = self._session._leader

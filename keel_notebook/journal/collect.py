@@ -1,9 +1,11 @@
 """Lets objects go that no record needs any more (``keel gc``). May be killed at any moment.
 
 Objects are shared: a kernel that records equal content uses the one that is there, before its entry says so. So
-nothing is let go while a kernel may be at work, and objects are first moved aside and only deleted when no kernel has
-come meanwhile. A kernel claims its segment before it writes its first object: one that came before the move shows in
-the inbox, one that came after it found nothing to use. What a killed collection had moved is put back by the next.
+nothing is let go while another kernel may be at work, and objects are first moved aside and only deleted when no kernel
+has come meanwhile. A kernel claims its segment before it writes its first object: one that came before the move shows
+in the inbox, one that came after it found nothing to use. The kernel that asks may be at work itself, between two
+cells: it says what it claims and what it has put back, and what its threads record meanwhile is noticed. What a killed
+collection had moved is put back by the next.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Clock
@@ -35,6 +39,25 @@ _SHARE: Final = 0.1
 _ASIDE: Final = ".going"
 
 
+class Own(Protocol):
+    """The journal of the kernel that collects, between two of its cells."""
+
+    @property
+    def run(self) -> int:
+        """Its run number; 0 while it records nothing."""
+
+    @property
+    def claims(self) -> frozenset[Digest]:
+        """Objects that it has put and that no entry names yet."""
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Make everything power-safe; whether it is."""
+
+
+class _Changed(Exception):
+    """Something was recorded while objects were moved aside."""
+
+
 def planned(folder: Path, wishes: Wishes, *, clock: Clock) -> Plan:
     """What ``collect`` would let go now. Nothing is touched. Raises JournalUnreachableError (E054)."""
     place = Folder(folder)
@@ -46,7 +69,7 @@ def planned(folder: Path, wishes: Wishes, *, clock: Clock) -> Plan:
             reader.close()
         whole = not troubles(place.path)
         held = {digest: _held(path) for digest, path in objects_in(place)}
-        return plan(flows, held, Wishes(wishes.keep_s, wishes.budget, wishes.orphans and whole), now=clock.now())
+        return plan(flows, held, replace(wishes, orphans=wishes.orphans and whole), now=clock.now())
 
 
 def default_budget(folder: Path) -> int:
@@ -68,37 +91,48 @@ def hold_budget(folder: Path, budget: int | None, *, clock: Clock) -> Plan | Non
     return _collected(place, folder, Wishes(keep_s=math.inf, budget=allowed), clock=clock)
 
 
-def collect(folder: Path, wishes: Wishes, *, clock: Clock) -> Plan:
+def collect(folder: Path, wishes: Wishes, *, clock: Clock, own: Own | None = None) -> Plan:
     """Let go what no record needs, as far as ``wishes`` say, and return what went.
 
-    Raises JournalUnreachableError (E054) where a kernel uses the journal, DiskFullError (E053).
+    Args:
+        folder: the journal's folder.
+        wishes: what is to be kept.
+        clock: tells how old things are.
+        own: the journal of the kernel that asks: it may be at work, and its ``wishes.keep`` names what it has put back.
+
+    Raises JournalUnreachableError (E054) where another kernel uses the journal, DiskFullError (E053).
     """
     place = Folder(folder)
-    _nobody(place)
+    _nobody(place, own)
+    # What takes the place of an older record must be safe before that goes.
+    if own is not None and not own.flush(_WAIT_S):
+        raise JournalUnreachableError(journal=place.path, detail="what was recorded last is not on the disk yet")
     spawn.ingest_now(place.path, _WAIT_S)
-    return _collected(place, folder, wishes, clock=clock)
+    return _collected(place, folder, wishes, clock=clock, own=own)
 
 
-def _collected(place: Folder, folder: Path, wishes: Wishes, *, clock: Clock) -> Plan:
+def _collected(place: Folder, folder: Path, wishes: Wishes, *, clock: Clock, own: Own | None = None) -> Plan:
     for _ in range(_TRIES):
-        with _alone(place):
+        with _alone(place, own):
             put_back(place)
         before = _state(place)
-        found = planned(folder, wishes, clock=clock)
-        with _alone(place):
+        claimed = wishes.claimed if own is None else wishes.claimed | own.claims
+        found = planned(folder, replace(wishes, claimed=claimed), clock=clock)
+        with _alone(place, own):
             if _state(place) == before:  # else a kernel came and went while it was planned
-                _let_go(place, found.objects)
-                return found
+                with contextlib.suppress(_Changed):
+                    _let_go(place, found.objects, before, own)
+                    return found
     raise JournalUnreachableError(journal=place.path, detail="kernels keep coming and going: try again later")
 
 
 @contextlib.contextmanager
-def _alone(place: Folder) -> Iterator[None]:
-    """No ingest and no kernel works on the journal, as far as one can tell beforehand."""
+def _alone(place: Folder, own: Own | None) -> Iterator[None]:
+    """No ingest and no other kernel works on the journal, as far as one can tell beforehand."""
     with spoken(place.path):
         try:
             with locks.hold(place.lock, wait_s=_WAIT_S):
-                _nobody(place)
+                _nobody(place, own)
                 yield
         except locks.StillLockedError:
             raise JournalUnreachableError(journal=place.path, detail="another process works on it") from None
@@ -126,14 +160,17 @@ def put_back(place: Folder) -> int:
     return count
 
 
-def _let_go(place: Folder, objects: Iterable[Digest]) -> None:
+def _let_go(place: Folder, objects: Collection[Digest], before: list[object], own: Own | None) -> None:
     os.makedirs(f"{place.objects}/{_ASIDE}", mode=0o700, exist_ok=True)
     for digest in objects:
         with contextlib.suppress(FileNotFoundError):
             os.rename(f"{place.objects}/{digest[:2]}/{digest[2:]}", f"{place.objects}/{_ASIDE}/{digest}")
     try:
-        _nobody(place)
-    except JournalUnreachableError:
+        _nobody(place, own)
+        # A thread of our own kernel may have met an object just before it was moved: it claims it, or has named it.
+        if own is not None and (not own.claims.isdisjoint(objects) or _state(place) != before):
+            raise _Changed
+    except (JournalUnreachableError, _Changed):
         put_back(place)
         raise
     for digest in set_aside_by_gc(place):
@@ -141,9 +178,14 @@ def _let_go(place: Folder, objects: Iterable[Digest]) -> None:
     os.rmdir(f"{place.objects}/{_ASIDE}")
 
 
-def _nobody(place: Folder) -> None:
-    """Raises JournalUnreachableError (E054) where a kernel works with the journal, or where that cannot be told."""
+def _nobody(place: Folder, own: Own | None = None) -> None:
+    """Raises JournalUnreachableError (E054) where a kernel works with the journal, or where that cannot be told.
+
+    ``own`` is the one that asks, and no hindrance.
+    """
     for run in place.runs():
+        if own is not None and run == own.run:
+            continue
         try:
             cursor = Cursor(place, run)
         except FileNotFoundError:

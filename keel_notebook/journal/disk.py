@@ -113,6 +113,11 @@ class DiskJournal:
         upto = self._safety.upto
         return frozenset(entry for end, entry in tuple(self._ends) if end > upto)
 
+    @property
+    def claims(self) -> frozenset[Digest]:
+        """Objects that were put here and that no entry names yet. Any thread may ask."""
+        return frozenset(self._objects.claims.copy())
+
     # Writing
 
     def next_seq(self) -> int:
@@ -142,6 +147,7 @@ class DiskJournal:
         while self._ends and self._ends[0][0] <= self._safety.upto:
             self._ends.popleft()
         if objects := wire.objects_of(entry):
+            self._objects.claims.difference_update(objects)
             self._safety.entry_written(end, entry.flow, objects, stamp)
         if view is not None and was_whole:
             view.add_own(entry, stamp, self._seen())
@@ -314,6 +320,7 @@ class DiskJournal:
         self._views = {}
         self._ends.clear()
         self._objects.unsafe = {}
+        self._objects.claims = set()
         self._safety.forget()
 
     def _view(self, flow: FlowId) -> FlowView:

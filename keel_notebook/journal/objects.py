@@ -71,6 +71,8 @@ class Objects:
         self.checked: list[tuple[Digest, int]] = []
         """Read and found sound since this list was last emptied, although nobody vouched for them, each with the
         microsecond at which its file was last touched."""
+        self.claims: set[Digest] = set()
+        """Put, whether they were there before or not, and not named by an entry yet: nobody may let them go."""
         self.run = run
         self._place = place
         self._vouched = vouched
@@ -97,6 +99,7 @@ class Objects:
         if size >= _PIECE and self._has_room(size) and not self._looks_known(views, size):
             return self._put_while_hashing(views, size)
         digest = _digest(views, size)
+        self.claims.add(digest)  # before one looks whether it is there: else it could be let go in between
         if not self._is_there(digest, size):
             self._room(size)
             with self._scratch() as (fd, scratch):
@@ -114,6 +117,7 @@ class Objects:
             finally:
                 hashing.join()  # it reads the caller's memory, which may change once this has returned
             digest = found[0]
+            self.claims.add(digest)
             if not self._is_there(digest, size):
                 self._name(digest, scratch, fd)
         return digest
@@ -217,6 +221,7 @@ class Objects:
                     write_all(fd, piece)
                     size += len(piece)
             digest = Digest(state.hexdigest())
+            self.claims.add(digest)
             if not self._is_there(digest, size):
                 self._name(digest, scratch, fd)
         return digest

@@ -169,6 +169,13 @@ export class Companion implements IDisposable {
     }
   }
 
+  /** Delete what no record needs; a large journal takes its time. */
+  async makeRoom(keepSeconds: number): Promise<string> {
+    const answer = await this.watch.client.ask<{ said: string }>('gc', { keep_s: keepSeconds }, 0);
+    this.watch.refresh(0);
+    return answer.said;
+  }
+
   async useLane(lane: string): Promise<string> {
     const answer = await this.watch.client.ask<{ said: string }>('use', { lane });
     this.watch.refresh(0);

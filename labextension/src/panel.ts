@@ -5,12 +5,17 @@ import { Widget } from '@lumino/widgets';
 import { Companion } from './companion';
 import { linkText } from './model';
 import { h } from './view/dom';
-import { Details, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
+import { Details, RoomAnswer, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
+import { roomForm } from './view/room';
 import { Action, Source } from './view/source';
 import { PAGE, storage, timeline } from './view/tabs';
 import { LineageView, words } from './view/view';
 import { waiting } from './view/waiting';
 import { keelIcon } from './icon';
+
+const NO_NOTEBOOK = 'no notebook is open';
+/** A whole journal is read, of every notebook of the folder. */
+const ROOM_MS = 60_000;
 
 const TABS = ['steps', 'timeline', 'waiting', 'storage'] as const;
 type Tab = (typeof TABS)[number];
@@ -23,6 +28,7 @@ export class Panel extends Widget implements Source {
   private current: Companion | null = null;
   private tab: Tab = 'steps';
   private most = PAGE;
+  private room: HTMLElement = this.newRoom();
   /** What each tab shows: what has not changed is not drawn anew, under the hands of who writes an answer. */
   private readonly told = new Map<Tab, string>();
 
@@ -62,6 +68,7 @@ export class Panel extends Widget implements Source {
     this.current?.watch.changed.disconnect(this.refresh, this);
     this.current = companion;
     this.told.clear();
+    this.room = this.newRoom();
     companion?.watch.changed.connect(this.refresh, this);
     this.refresh();
   }
@@ -102,11 +109,11 @@ export class Panel extends Widget implements Source {
   }
 
   act(action: Action, step: string): Promise<string> {
-    return this.current ? this.current.act(action, step) : Promise.reject(new Error('no notebook is open'));
+    return this.current ? this.current.act(action, step) : Promise.reject(new Error(NO_NOTEBOOK));
   }
 
   useLane(lane: string): Promise<string> {
-    return this.current ? this.current.useLane(lane) : Promise.reject(new Error('no notebook is open'));
+    return this.current ? this.current.useLane(lane) : Promise.reject(new Error(NO_NOTEBOOK));
   }
 
   leave(step: string | null): void {
@@ -135,9 +142,9 @@ export class Panel extends Widget implements Source {
     super.dispose();
   }
 
-  private ask<T>(what: string, more: Readonly<Record<string, unknown>>): Promise<T> {
+  private ask<T>(what: string, more: Readonly<Record<string, unknown>>, patience?: number): Promise<T> {
     const watch = this.current?.watch;
-    return watch ? watch.client.ask<T>(what, more) : Promise.reject(new Error('no notebook is open'));
+    return watch ? watch.client.ask<T>(what, more, patience) : Promise.reject(new Error(NO_NOTEBOOK));
   }
 
   private refresh(): void {
@@ -158,7 +165,9 @@ export class Panel extends Widget implements Source {
       ({ told, made }) => {
         if (this.told.get(tab) !== told) {
           this.told.set(tab, told);
+          const had = body.contains(document.activeElement) ? (document.activeElement as HTMLElement) : null;
           body.replaceChildren(made());
+          had?.isConnected && had.focus({ preventScroll: true });
         }
       },
       (problem: unknown) => {
@@ -188,9 +197,16 @@ export class Panel extends Widget implements Source {
       }
       case 'storage': {
         const answer = await this.storage();
-        return { told: told(answer), made: () => storage(answer) };
+        return { told: told(answer), made: () => h('div', {}, storage(answer), this.room) };
       }
     }
+  }
+
+  private newRoom(): HTMLElement {
+    return roomForm({
+      dry: keep => this.ask<RoomAnswer>('room', { keep_s: keep }, ROOM_MS),
+      go: keep => (this.current ? this.current.makeRoom(keep) : Promise.reject(new Error(NO_NOTEBOOK)))
+    });
   }
 
   private arrow(event: KeyboardEvent): void {

@@ -31,6 +31,7 @@ def test_slow_cells_have_badges_and_the_session_comes_back(notebook, app):
     book.wait_states(**{"cell-2": "saved"})
     book.banner("died").locator("[data-keel-action=recover]").click()
     book.event("recovered")
+    book.wait_states(**{"cell-2": "replayed"})
     assert book.value("(n, rows)") == "(3, [0, 1, 2])"
     book.command("keel:toggle-auto")
     book.until("() => !jupyterapp.commands.isToggled('keel:toggle-auto')")

@@ -45,6 +45,8 @@ def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     banner.locator("[data-keel-action=recover]").click()
     book.event("recovered")
     assert book.value("len(rows)") == "1000"
+    book.wait_states(load="replayed", train="interrupted")
+    assert book.page.locator(".keel-age").first.inner_text().startswith("from ")
     back = book.banner("recovered")
     assert "train runs next" in back.inner_text()
     back.locator("[data-keel-action=continue]").click()
@@ -105,5 +107,6 @@ def test_after_jupyter_gives_up_there_is_still_a_way(notebook, app):
     assert "stopped restarting" in banner.inner_text()
     banner.locator("[data-keel-action=recover]").click()
     book.event("recovered")
+    book.wait_states(load="replayed", train="replayed")
     assert book.value("weights['w']") == "332833500"
     assert book.hits == "load train"

@@ -31,6 +31,8 @@ def test_forty_steps_are_back_in_one_request_and_nothing_runs(server, page, app)
         " return performance.now() - began; }"
     )
     assert book.event("recovered")["missing"] == []
+    book.until("() => document.querySelectorAll('.keel-badge[data-keel-state=replayed]').length > 0")
+    assert set(book.states().values()) == {"replayed"}
     print(f"recover, 40 steps, {app}: {took_ms:.0f} ms in the page")
     # 2 s is the promise on an idle machine (FRONTEND.md); a machine that does other things as well is waited for.
     assert took_ms < 10_000

@@ -110,3 +110,29 @@ K.n += 1
     nb.run_all()
     nb.cells = []
     assert nb.shows("%keel restore", "print(o.n, K.n, type(o) is K)") == "2 2 True"
+
+
+STATES = "import keel_notebook as k; print({s['name']: s['state'] for s in k.status().to_dict()['steps']})"
+
+
+@pytest.mark.parametrize(
+    ("between", "restore", "load", "fit"),
+    [
+        ("", "%keel restore", "replayed", "replayed"),
+        ("", "%keel restore rows", "replayed", "saved"),
+        ("rows = 5", "%keel restore", "saved", "replayed"),  # what a person bound is no value of the step
+        ("", "pass", "saved", "saved"),
+    ],
+)
+def test_a_step_is_in_memory_once_all_that_it_left_came_back(book, between, restore, load, fit):
+    nb = book("# keel: step load\nrows = [1]\n# ---\n# keel: step fit\nmodel = 1\n# ---\n")
+    nb.run_all()
+    nb.cells = []
+    assert nb.shows(between, restore, STATES) == str({"load": load, "fit": fit})
+
+
+def test_a_step_whose_value_a_plain_cell_changed_is_not_in_memory_after_a_restore(book):
+    nb = book("# keel: step load\nrows = [1]\n# ---\n# keel: step fit\nmodel = 1\n# ---\nrows.append(2)")
+    nb.run_all()
+    nb.cells = []
+    assert nb.shows("%keel restore", STATES) == "{'load': 'saved', 'fit': 'replayed'}"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from keel_notebook.core.done import DECISION
 from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.model import Blob, Entry, Kind, NotStored, Payload, Status, Write, entry_id
-from keel_notebook.core.restore import SUSPECTS, asked_for, definitions_in, holdings
+from keel_notebook.core.restore import SUSPECTS, asked_for, definitions_in, holdings, steps_back
 
 _SEQ = itertools.count(1)
 
@@ -113,3 +113,20 @@ def test_a_class_whose_attributes_a_step_changed_comes_back_from_the_step_that_m
     found = holdings([made, changed])
     assert found.held == {"K": made, "o": made, "K.n": changed}
     assert found.order == (made, changed)
+
+
+def test_a_step_is_back_where_all_that_it_left_is_there_or_was_made_anew_by_a_later_step():
+    load, fit, show = entry(step="load", writes=["x", "y"]), entry(step="fit", writes=["y"]), entry(step="show")
+    found = holdings([load, fit, show])
+    assert steps_back(found, {"x", "y"}) == {"load": load.entry, "fit": fit.entry, "show": show.entry}
+    assert steps_back(found, {"y"}) == {"fit": fit.entry, "show": show.entry}
+
+
+def test_a_step_whose_name_a_plain_cell_changed_since_is_not_back():
+    found = holdings([entry(step="load", writes=["x"]), plain("x = 1", ["x"])])
+    assert steps_back(found, {"x"}) == {}
+
+
+def test_a_step_whose_values_are_not_held_is_not_back():
+    found = holdings([replace(entry(step="connect", writes=["db"]), payload=None)])
+    assert steps_back(found, {"db"}) == {}

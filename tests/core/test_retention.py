@@ -44,6 +44,15 @@ def test_only_superseded_records_older_than_the_retention_go():
     assert gone(record(1, "a", age=900)) == "", "the newest record of a step has no age"
 
 
+def test_a_record_that_a_kernel_has_put_back_is_needed_with_what_it_refers_to():
+    old = [record(1, "a", step="x"), record(2, "b", refs=[entry_id(1, 1)])]
+    new = [record(3, "c", step="x"), record(4, "d")]
+    assert gone(*old, *new) == "ab"
+    assert gone(*old, *new, keep=frozenset({entry_id(1, 2)})) == ""
+    assert gone(*old, *new, keep=frozenset({entry_id(1, 3), entry_id(1, 4)})) == "ab", "the newest are needed anyway"
+    assert gone(record(1, "a"), record(2, "b"), claimed=frozenset({Digest("a")})) == ""
+
+
 def test_an_object_goes_with_its_last_user_and_references_are_kept():
     assert gone(record(1, "ab"), record(2, "b")) == "a"
     assert gone(record(1, "a", step="load"), record(2, "b", step="load"), record(3, "c", refs=[entry_id(1, 1)])) == ""

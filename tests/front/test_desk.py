@@ -129,6 +129,31 @@ def test_timeline_and_storage(comm):
     assert stored["segments"] > 0
 
 
+def test_room_is_made_by_the_kernel_that_asks_and_what_it_holds_stays(tmp_path):
+    from tests.support.notebook import Notebook
+
+    book = Notebook(tmp_path, '%%keel_step load\nhit("load"); import os; rows = os.urandom(50_000)')
+    try:
+        assert [shown.status for shown in book.run_all()] == ["ok"]
+        comm = Comm(book)
+        assert comm.ask("room", keep_s=0)["answer"]["bytes"] == 0, "the newest record is needed"
+        comm.ask("rerun", step="load")
+        assert book.run(0).status == "ok"
+        told = comm.ask("room", keep_s=0)["answer"]
+        assert (told["records"], told["orphans"], told["bytes"] > 50_000) == (1, 0, True)
+        assert comm.ask("room", keep_s=86_400)["answer"]["bytes"] == 0
+        went = comm.ask("gc", keep_s=0)["answer"]
+        assert went["said"].endswith(" are kept")
+        assert (went["bytes"], went["objects"]) == (told["bytes"], told["objects"])
+        assert comm.ask("gc", keep_s=0)["answer"]["said"] == "there was nothing to let go"
+        digest = book.execute("import hashlib; print(hashlib.md5(rows).hexdigest())").text
+        assert [shown.status for shown in book.rerun()] == ["ok"]
+        assert book.execute("import hashlib; print(hashlib.md5(rows).hexdigest())").text == digest
+        assert book.hits == "load load"
+    finally:
+        book.close()
+
+
 def test_what_is_not_known_has_a_code_and_no_traceback(comm):
     refused = comm.ask("why", step="lod")
     assert (refused["ok"], refused["error"]["code"]) == (False, "E002")

@@ -85,6 +85,56 @@ def test_nothing_goes_while_a_kernel_is_at_work(folder):
     journal.close(clean=True)
 
 
+def test_a_kernel_between_two_cells_makes_room_itself(folder):
+    journal = opened(folder)
+    done = gc.collect(folder, AT_ONCE, clock=Later(), own=journal)
+    assert len(done.objects) == 2
+    journal.append(_with(journal, entry(journal), OLD))  # equal content is written anew
+    journal.close(clean=True)
+    assert values(folder) == [b"o", b"n", b"o"]
+
+
+def test_what_a_kernel_has_put_back_or_claims_stays(folder):
+    reader = read_journal(folder, seal=None)
+    old = reader.records(FLOW).entries[0].entry
+    reader.close()
+    journal = opened(folder)
+    claimed = journal.put([b"x" * 50_000])  # the one that nobody named; its entry is still to come
+    kept = gc.collect(folder, Wishes(keep_s=0.0, keep=frozenset({old})), clock=Later(), own=journal)
+    assert kept.objects == ()
+    assert claimed in objects(folder)
+    journal.close(clean=True)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_a_thread_of_the_kernel_met_while_it_was_moved_is_put_back(folder, monkeypatch, named):
+    journal = opened(folder)
+    real, met = os.rename, []
+
+    def rename(source, target):
+        if gc._ASIDE in target and not met:
+            met.append(_with(journal, entry(journal), OLD))
+            if named:
+                journal.append(met[0])
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", rename)
+    gc.collect(folder, AT_ONCE, clock=Later(), own=journal)
+    if not named:
+        journal.append(met[0])
+    journal.close(clean=True)
+    assert values(folder)[-1] == b"o"
+
+
+def test_another_kernel_still_hinders_a_kernel_that_wants_room(folder):
+    mine, theirs = opened(folder), opened(folder)
+    theirs.append(entry(theirs))
+    with pytest.raises(JournalUnreachableError, match="a kernel works with it"):
+        gc.collect(folder, AT_ONCE, clock=Later(), own=mine)
+    theirs.close(clean=True)
+    mine.close(clean=True)
+
+
 def test_a_kernel_that_comes_while_objects_are_moved_aside_gets_them_back(folder, monkeypatch):
     """The trap: it met the object before it was moved, and names it in an entry afterwards."""
     real, kernels = os.rename, []

@@ -159,6 +159,18 @@ export interface StorageAnswer {
   steps: { name: string; bytes: number; records: number; not_stored: NotStored[] }[];
 }
 
+/** What a deletion lets go, or would. */
+export interface RoomAnswer {
+  bytes: number;
+  /** Bytes of all other values. */
+  left: number;
+  /** Superseded records that lose their values. */
+  records: number;
+  /** Objects that no record names. */
+  orphans: number;
+  objects: number;
+}
+
 export interface Wait {
   name: string;
   step: string;
