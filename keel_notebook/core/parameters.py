@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,6 +84,21 @@ def place(tags: Sequence[Sequence[str]]) -> Place:
 def unknown(parameters: Mapping[str, Any], defaults: str) -> list[str]:
     """Parameters that the cell with the defaults does not bind: most likely a slip of the pen."""
     return sorted(parameters.keys() - names_in(defaults).binds)
+
+
+def slip(
+    parameters: Mapping[str, Any], defaults: str | None, cells: Sequence[str]
+) -> tuple[str, frozenset[str]] | None:
+    """A parameter that nothing in the notebook knows, and the names that may have been meant; None where there is none.
+
+    Known is what the cell with the ``defaults`` binds, and what any of the ``cells`` mentions: papermill allows a
+    parameter without a default.
+    """
+    bound = names_in(defaults).binds if defaults is not None else frozenset().union(*(names_in(c).binds for c in cells))
+    for name in parameters:
+        if name not in bound and not any(re.search(rf"\b{name}\b", cell) for cell in cells):
+            return name, frozenset(bound)
+    return None
 
 
 def choose_record(source: str) -> bool:

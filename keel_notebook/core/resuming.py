@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from keel_notebook.core.done import DECISION, REFUSED
 from keel_notebook.core.kernels import kernel_runs
+from keel_notebook.core.lifecycle import RECORDS
+from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.order import begun_afresh
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
@@ -15,7 +18,10 @@ RESUMED_S = 12 * 3600.0
 def resumed_runs(
     records: FlowRecords, run: int, now: float, *, day: Callable[[float], str], asked: bool = False
 ) -> frozenset[int]:
-    """The runs that this one goes on with: those that died since the last one that ended in order.
+    """The runs that this one goes on with: those that died since the last one that finished.
+
+    Where that is asked for, a run whose kernel was shut down in order after a cell that failed did not finish either:
+    what it had done is not to be done again because the last cell had a mistake in it.
 
     Args:
         records: the flow's entries and runs.
@@ -36,9 +42,23 @@ def resumed_runs(
         end, at = records.runs[number].end, seen_last[number]
         if end == RunEnd.OPEN:
             continue
-        if end == RunEnd.CLEAN or (not asked and (now - at > RESUMED_S or day(at) != day(now))):
+        if (end == RunEnd.CLEAN and not (asked and _stopped_short(records, number))) or (
+            not asked and (now - at > RESUMED_S or day(at) != day(now))
+        ):
             break
         found.add(number)
         if number in afresh:
             break
     return frozenset(found)
+
+
+def _stopped_short(records: FlowRecords, run: int) -> bool:
+    """Whether the last cell of a run failed, was interrupted or was refused."""
+    last = max((e for e in records.entries if e.run == run and _is_cell(e)), key=lambda e: e.seq, default=None)
+    return last is not None and (last.status is not Status.OK or last.kind is Kind.MARKER)
+
+
+def _is_cell(entry: Entry) -> bool:
+    if entry.kind is Kind.MARKER:
+        return entry.key == DECISION and entry.ambient.get("decision") == REFUSED
+    return entry.kind in RECORDS or entry.kind is Kind.PLAIN

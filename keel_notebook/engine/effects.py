@@ -13,6 +13,7 @@ from keel_notebook.core.effects import Fire, audit_text
 from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Entry, Kind, Status, entry_id
 from keel_notebook.engine.callparts import Claim, Given, Going
+from keel_notebook.engine.modes import IN_MODE
 from keel_notebook.errors import (
     AmbiguousError,
     DivergenceError,
@@ -102,7 +103,7 @@ class Effects:
             case "E054":
                 return JournalUnreachableError(journal=self._calls.parts.flow, detail=f"{name} needs it: {why}")
             case _:
-                return DivergenceError(step=name, detail=why)
+                return DivergenceError(step=name, detail=why, **IN_MODE.get(self._calls.parts.mode, {}))
 
     def _audit(self, claim: Claim, intent: Entry) -> None:
         calls = self._calls

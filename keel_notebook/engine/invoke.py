@@ -23,6 +23,7 @@ from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.plain import ATOMS
+from keel_notebook.engine.tracebacks import note
 from keel_notebook.errors import CallTimeoutError
 
 
@@ -105,11 +106,9 @@ def _failed(calls: Calls, go: Going, error: BaseException) -> Any:
     raise error
 
 
-def named(error: BaseException, claim: Claim) -> None:
-    """Note on an exception which durable call it came from (C74)."""
-    note = f"keel: in durable call {claim.place.call}, key {claim.place.key}"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+def named(error: BaseException, claim: Claim, more: str = "") -> None:
+    """Note on an exception which durable call it came from (C74); ``more``: which of many it was."""
+    note(error, f"keel: in durable call {claim.place.call}, key {claim.place.key}{more}")
 
 
 def _attempts(calls: Calls, go: Going) -> Any:

@@ -20,6 +20,7 @@ from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.invoke import in_time, named, run_async
 from keel_notebook.engine.progress import Progress
+from keel_notebook.engine.tracebacks import WorkerTraceback, in_text, note, own_lines, which
 
 _AHEAD = 2
 """Calls handed out per worker: more would have to be taken back when one fails."""
@@ -28,9 +29,11 @@ _AHEAD = 2
 class Deferred:
     """A call that was made and has not been begun: its place is taken (Z2). Await it, or give it to ``gather``."""
 
-    def __init__(self, begin: Callable[[], Awaitable[Any]], place: str) -> None:
+    def __init__(self, begin: Callable[[], Awaitable[Any]], place: str, shown: Callable[[], str] = lambda: "") -> None:
+        """``shown``: what may be seen of its arguments, once it ran."""
         self._begin = begin
         self.place = place
+        self.shown = shown
 
     def __await__(self) -> Iterator[Any]:
         return self._begin().__await__()
@@ -41,16 +44,20 @@ class Deferred:
 
 def defer(calls: Calls, claim: Claim) -> Deferred:
     """A call for later."""
-    return Deferred(lambda: run_async(calls, claim), f"{claim.place.call} {claim.place.key}")
+    return Deferred(lambda: run_async(calls, claim), f"{claim.place.call} {claim.place.key}", lambda: claim.shown)
 
 
 async def gather(deferred: Sequence[Awaitable[Any]]) -> list[Any]:
     """All results, in order. Raises the first failure (in order) after every other call has ended and is recorded."""
     __tracebackhide__ = True
     ended = await asyncio.gather(*deferred, return_exceptions=True)
+    for at, (call, result) in enumerate(zip(deferred, ended, strict=True), 1):
+        error = result.error if isinstance(result, Failure) else result
+        if isinstance(error, Exception) and isinstance(call, Deferred):
+            note(error, f"keel: {which(at, len(deferred), call.shown())}, of keel.gather")
     for result in ended:
         if isinstance(result, BaseException):
-            raise result
+            raise own_lines(result)
     return list(ended)
 
 
@@ -145,10 +152,14 @@ class Map:
     def _arrived(self, executor: Executor, future: Future[Any]) -> None:
         at, go = self._running.pop(future)
         error = None if future.cancelled() else future.exception()
+        value = None
+        if error is None and not future.cancelled():
+            value = future.result()
+            if not isinstance(executor, ThreadPoolExecutor):
+                value, error = opened(value)
         if error is None and not future.cancelled():
             if self._changed:
                 self._mark(go)
-            value = future.result() if isinstance(executor, ThreadPoolExecutor) else opened(future.result())
             self._results[at] = self._calls.finish(go, value)
             self._progress.step()
             return
@@ -159,11 +170,11 @@ class Map:
             self._settle(at, go, error)
 
     def _settle(self, at: int, go: Going, error: BaseException) -> None:
+        named(own_lines(error), go.claim, f": {which(at + 1, len(self._results), go.claim.shown)}")
         if self._options.on_error == "keep" and isinstance(error, Exception):
             self._results[at] = Failure.of(error, go.claim)
             self._progress.step(failed=True)
         elif self._failure is None:
-            named(error, go.claim)
             self._failure = error  # no more are handed out; those that run end and are recorded
 
     def _again(self, executor: Executor, at: int, go: Going, error: Exception) -> bool:
@@ -207,12 +218,23 @@ def away(call: bytes) -> bytes:
     import cloudpickle  # noqa: PLC0415 - only calls that leave the process need it
 
     function, args, kwargs = cloudpickle.loads(call)
-    packed: bytes = cloudpickle.dumps(function(*args, **kwargs))
+    try:
+        value = function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - given back, and raised in the kernel
+        try:
+            raised: bytes = cloudpickle.dumps((None, error, in_text(error)))
+        except Exception:  # noqa: BLE001 - it does not go along: the executor says what it can of it
+            raise error from None
+        return raised
+    packed: bytes = cloudpickle.dumps((value, None, ""))
     return packed
 
 
-def opened(packed: bytes) -> Any:
-    """The value that another process gave."""
+def opened(packed: bytes) -> tuple[Any, Exception | None]:
+    """The value that another process gave, or the error that was raised there."""
     import cloudpickle  # noqa: PLC0415 - only calls that leave the process need it
 
-    return cloudpickle.loads(packed)
+    value, error, text = cloudpickle.loads(packed)
+    if error is not None:
+        error.__cause__ = WorkerTraceback(text)
+    return value, error

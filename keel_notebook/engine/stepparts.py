@@ -93,10 +93,6 @@ class Assumed(Struct, frozen=True):
     why: str
 
 
-ONLY_REPLAYED = "Run it without KEEL_MODE=replay (`%config Keel.mode = 'live'`): in replay mode nothing executes."
-"""The way out of a refusal that the mode makes: no wish helps there."""
-
-
 def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_by: str) -> DivergenceError:
     """The refusal of a step whose input holds its own change and cannot be taken back to what it was (E031)."""
     why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"

@@ -26,9 +26,9 @@ from keel_notebook.engine.attempt import Attempt, StepNow
 from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
+from keel_notebook.engine.modes import IN_MODE
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import (
-    ONLY_REPLAYED,
     Body,
     Look,
     Senses,
@@ -329,8 +329,8 @@ class Stepper:
         reason = str(error) if isinstance(error, KeelError) else type(error).__name__
         why = f"its record cannot be read ({reason})"
         if policy.mode is d.Mode.REPLAY or policy.on_divergence is d.Response.FAIL:
-            way_out = ONLY_REPLAYED if policy.mode is d.Mode.REPLAY else ""
-            raise self.refused(look, DivergenceError(step=look.step.name, detail=why, next=way_out), why, ())
+            told = IN_MODE.get(policy.mode, {})
+            raise self.refused(look, DivergenceError(step=look.step.name, detail=why, **told), why, ())
         self._senses.say(f"{look.step.name} executes: {why}")
         attempt = look.recorded.tries + 1
         return Body(self._begin(look, attempt, why), d.Execute(attempt, why))
@@ -345,7 +345,7 @@ class Stepper:
             case "E050":
                 return UntrustedError(what=f"the record of step {look.step.name}", id=self._ledger.journal_id)
             case _:
-                return DivergenceError(step=look.step.name, detail=why, next=ONLY_REPLAYED)
+                return DivergenceError(step=look.step.name, detail=why, **IN_MODE[d.Mode.REPLAY])
 
     def refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
         """Note that a step was refused, and give the error."""

@@ -17,12 +17,15 @@ from keel_notebook.core import parameters as given
 from keel_notebook.core.ids import journal_id, text_digest
 from keel_notebook.core.options import duration_s
 from keel_notebook.core.plans import notebook_cells
+from keel_notebook.core.why import hint
 from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
 from keel_notebook.front import cli_open, headless, keeping
 from keel_notebook.front.keeping import Asked
 from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, closing, tell_json
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.jobs import Held
+
+_SLIP = "Correct the name. A parameter is bound by the cell tagged `parameters`, or read by any cell."
 
 
 def run_notebook(
@@ -116,7 +119,7 @@ def notebook_of(named: str) -> Path:
 def parsed_with(path: Path, parameters: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """The notebook with parameters put in and old outputs taken out, and what a person should know about them.
 
-    Raises SettingsError (E001).
+    Raises SettingsError (E001), UnknownNameError (E002) for a parameter that nothing in it knows.
     """
     book = _parsed(path)
     return book, _with_parameters(book, parameters)
@@ -137,7 +140,10 @@ def _parsed(path: Path) -> Any:
 
 
 def _with_parameters(book: Any, parameters: Mapping[str, Any]) -> list[str]:
-    """Put the injected cell into the notebook; what a person should know about it."""
+    """Put the injected cell into the notebook; what a person should know about it.
+
+    Raises UnknownNameError (E002) for a parameter that nothing in it knows.
+    """
     import nbformat  # noqa: PLC0415 - as above
 
     if not parameters:
@@ -147,6 +153,13 @@ def _with_parameters(book: Any, parameters: Mapping[str, Any]) -> list[str]:
     fresh = nbformat.v4.new_code_cell(given.cell_source(parameters), metadata={"tags": [given.INJECTED_TAG]})
     fresh.id = given.INJECTED_TAG  # the same in every run: what depends on it must not change by itself
     defaults = cells[place.defaults].source if place.defaults is not None else None
+    own = [c.source for c in cells if c.cell_type == "code" and given.INJECTED_TAG not in c.metadata.get("tags", [])]
+    if (slip := given.slip(parameters, defaults, own)) is not None:
+        name, known = slip
+        why = "No cell of the notebook mentions it, so it would change nothing but the name of the run."
+        raise UnknownNameError(
+            what="parameter", name=name, hint=hint(name, known) if known else "", why=why, next=_SLIP
+        )
     cells[place.at : place.at + place.instead] = [fresh]
     if defaults is None:
         return ["no cell is tagged `parameters`: the values stand at the top of the notebook"]

@@ -224,8 +224,10 @@ def test_replay_mode_gives_what_is_recorded_and_refuses_the_rest_with_e031(boot,
     second = boot(mode=Mode.REPLAY)
     second.run(ASK)
     assert asked(second, EACH, ["a"]) == ["m1: a"]
-    with pytest.raises(DivergenceError, match="no record"):
+    with pytest.raises(DivergenceError, match="no record") as refused:
         asked(second, EACH, ["b"])
+    assert "KEEL_MODE=replay" in refused.value.report()
+    assert "%keel" not in refused.value.report().replace("%config Keel", ""), "no wish helps there"
     assert paid == ["a"]
 
 

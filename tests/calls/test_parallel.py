@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import pytest
@@ -282,3 +283,64 @@ def test_the_progress_line_is_folded_by_carriage_returns_in_a_terminal(monkeypat
     assert len(lines) == 4
     assert lines[-1].endswith("\n")
     assert "2/2" in lines[-1]
+
+
+# ---- what a person sees of a call that fails
+
+
+def seen(error):
+    """The frames that IPython shows of an error: those that do not hide themselves."""
+    frames = [here for here, _ in traceback.walk_tb(error.__traceback__)]
+    return [(f.f_code.co_filename, f.f_code.co_name) for f in frames if "__tracebackhide__" not in f.f_locals]
+
+
+FAILS = """
+def inner(item): raise ValueError('no')
+def ask(item):
+    if item['n'] == 3: return inner(item)
+    return item['n']
+items = [{'n': n, 'api_key': 'sk-verysecret1234567890'} for n in range(5)]
+"""
+EXECUTORS = {"threads": "None", "one thread": "ThreadPoolExecutor(1)", "processes": "ProcessPoolExecutor(1)"}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_failing_item_names_its_index_and_argument_and_shows_the_persons_own_lines(executor, boot):
+    kernel = boot()
+    kernel.run(FAILS)
+    kernel.run("from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor")
+    kernel.run(f"pool = {EXECUTORS[executor]}")
+    with pytest.raises(ValueError, match="no") as caught:
+        kernel.step("s", "keel.map(ask, items, executor=pool, progress=False)", end=False)
+    error = caught.value
+    (note,) = [line for line in error.__notes__ if line.startswith("keel: ")]
+    assert "item 4 of 5" in note
+    assert "'n': 3" in note
+    assert "sk-very" not in note
+    if executor == "processes":
+        told = str(error.__cause__)
+        assert "in inner" in told
+        assert "concurrent" not in told
+        assert "keel_notebook" not in told
+        kernel.names["pool"].shutdown()
+    else:
+        assert [name for _, name in seen(error)][-2:] == ["ask", "inner"]
+        assert not any("concurrent" in file or "keel_notebook" in file for file, _ in seen(error))
+
+
+def test_a_call_of_gather_that_fails_says_which_one(boot):
+    kernel = boot()
+    kernel.run(FAILS)
+    with pytest.raises(ValueError, match="no") as caught:
+        kernel.step("s", "import asyncio; asyncio.run(keel.gather(*[keel.defer(ask, i) for i in items]))", end=False)
+    assert any("item 4 of 5" in line for line in caught.value.__notes__)
+
+
+def test_a_kept_failure_says_which_item_it_was_and_is_tried_again(boot):
+    kernel = boot()
+    kernel.run(FAILS)
+    kernel.step("s", "out = keel.map(ask, items, on_error='keep', progress=False)", end=False)
+    values = kernel.names["out"]
+    assert [bool(value) for value in values[1:]] == [True, True, False, True]
+    assert (values[3].type, type(values[3].error)) == ("ValueError", ValueError)
+    assert any("item 4 of 5" in line for line in values[3].error.__notes__)

@@ -17,6 +17,7 @@ from keel_notebook.core.parameters import (
     flow_key,
     named,
     place,
+    slip,
     typed,
     unknown,
 )
@@ -94,6 +95,26 @@ def test_slips_are_found_and_names_that_no_cell_can_bind_refused():
     for name in ("no-name", "class", "", "a b"):
         with pytest.raises(SettingsError):
             named([(name, 1)])
+
+
+CELLS = ["alpha, beta = 1, 2", "print(alpha, gamma)", "!echo {delta}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tagged", "free"),
+    [
+        ("alpha", "alpha", 1),
+        ("gamma", "gamma", 0),
+        ("delta", "delta", 0),
+        ("alhpa", "", 1),
+        ("gam", "", 0),
+        ("x", "", 1),
+    ],
+)
+def test_a_parameter_that_nothing_mentions_is_a_slip_and_one_that_any_cell_mentions_is_none(name, tagged, free):
+    """``free``: whether the notebook has a cell with defaults."""
+    found = slip({name: 1}, CELLS[0] if free else None, CELLS)
+    assert found == (None if tagged else (name, frozenset({"alpha", "beta"})))
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,26 @@ def test_runs_that_died_are_gone_on_with_up_to_the_last_that_ended_in_order(olde
     assert resumed_runs(records, 3, NOON, day=day) == wanted
 
 
+CELLS = [(Kind.STEP, "", Status), (Kind.PLAIN, "", Status), (Kind.MARKER, "refused", [Status.OK])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision", "status"), [(kind, said, status) for kind, said, every in CELLS for status in every]
+)
+def test_where_asked_a_run_that_stopped_short_is_gone_on_with_though_its_kernel_ended_in_order(kind, decision, status):
+    """A mistake in the last cell does not make what depends on the clock execute again (C66)."""
+    records = flow((RunEnd.CLEAN, NOON, NOON))
+    key = "decision" if decision else ""
+    last = Entry(
+        entry=entry_id(1, 2), flow="f", run=1, seq=2, step="t", kind=kind, status=status, key=key,
+        ambient={"decision": decision}, started_at=NOON,
+    )  # fmt: skip
+    records.entries.append(last)
+    finished = status is Status.OK and not decision
+    assert resumed_runs(records, 2, NOON, day=day, asked=True) == (set() if finished else {1})
+    assert resumed_runs(records, 2, NOON, day=day) == set(), "by itself, only what died"
+
+
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize(
     ("started", "last", "now", "by_itself"),

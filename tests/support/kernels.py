@@ -30,6 +30,7 @@ from keel_notebook.errors import DamagedError
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.memory import MemoryFolder, MemoryJournal
 from keel_notebook.payload.digest import StructuralDigester
+from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal
 
 SEAL = OwnerSeal(b"k" * 32)
@@ -171,6 +172,7 @@ class Kernel:
                 entropy=os.urandom,
                 mode=mode,
                 say=self.said.append,
+                preview=preview,
                 lock=self.journal.lock,
             )
         )
