@@ -7,7 +7,7 @@ everything else replays. Where that rests on something that the records cannot p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded, rejected
-from keel_notebook.core.model import Entry, Kind, Status
+from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, held_once, recorded, rejected
+from keel_notebook.core.model import Effect, Entry, FileSeen, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.redact import redacted
@@ -108,6 +108,17 @@ def notebook_cells(notebook: Mapping[str, Any]) -> tuple[PlannedCell, ...]:
     )
 
 
+class Wishes(Struct, frozen=True):
+    """What a person has asked for in this kernel, to come when the cells run next."""
+
+    rerun: Collection[str] = ()
+    accept: Collection[str] = ()
+
+
+_NONE = Wishes()
+_RERUN = "a rerun was asked for"
+
+
 class _Walk(Struct):
     """Going down the notebook: which names may hold other values than the records say, and why."""
 
@@ -118,6 +129,8 @@ class _Walk(Struct):
     """Bodies of the plain cells that were recorded; empty where none were."""
     changed: dict[str, str] = field(default_factory=dict)
     """Name to clause: ``"made by fit, which executes"``."""
+    wishes: Wishes = field(default_factory=Wishes)
+    look: Callable[[Entry, FileSeen], str | None] = lambda _entry, _file: None
     assumed: dict[str, None] = field(default_factory=dict)
     functions: dict[str, frozenset[str]] = field(default_factory=dict)
     """Functions defined so far, with the names that they read."""
@@ -144,13 +157,23 @@ class _Walk(Struct):
             self.changed.pop(name, None)
 
 
-def plan(cells: Sequence[PlannedCell], records: FlowRecords, *, now: float) -> PlanReport:
+def plan(
+    cells: Sequence[PlannedCell],
+    records: FlowRecords,
+    *,
+    now: float,
+    wishes: Wishes = _NONE,
+    look: Callable[[Entry, FileSeen], str | None] = lambda _entry, _file: None,
+) -> PlanReport:
     """What Run All would do with these cells.
 
     Args:
         cells: the notebook's code cells from the top; ``recorded_cells`` where nobody can read the file.
         records: the flow's entries and runs.
         now: wall time in seconds, for ``--ttl``.
+        wishes: the reruns and accepts that are pending.
+        look: what a glance at a file of a record tells: empty where it is as it was, a clause where it is not, None
+            where only its content would tell.
     """
     grouped: dict[str, list[Entry]] = {}
     for entry in records.entries:
@@ -162,6 +185,8 @@ def plan(cells: Sequence[PlannedCell], records: FlowRecords, *, now: float) -> P
             step: FlowRecords(records.flow, found, records.runs, records.untrusted) for step, found in grouped.items()
         },
         plain={body(entry.source) for entry in records.entries if entry.kind is Kind.PLAIN},
+        wishes=wishes,
+        look=look,
     )
     rows = tuple(_row(cell, walk) for cell in cells)
     return PlanReport(rows, tuple(walk.assumed))
@@ -262,6 +287,8 @@ def _answer(
     cell: PlannedCell, options: StepOptions, mine: FlowRecords, known: tuple[Entry | None, Entry | None], walk: _Walk
 ) -> tuple[Action, str]:
     record, newest = known
+    if newest is not None and (wished := _wished(cell.step, newest, mine, walk)) is not None:
+        return wished
     if record is None or newest is None:
         return _without_record(cell, options, mine, newest)
     if record.entry in walk.records.untrusted:
@@ -274,9 +301,23 @@ def _answer(
     for read in record.inputs:
         if read.name in walk.changed:
             return Action.MAY, f"reads {read.name}, {walk.changed[read.name]}"
-    if record.files:
-        walk.assumed["files hold what they held when the steps were recorded"] = None
+    for file in record.files:
+        told = walk.look(record, file)
+        if told:
+            return Action.MAY, told
+        if told is None:
+            walk.assumed["files hold what they held when the steps were recorded"] = None
     return Action.REPLAYS, f"code and inputs are those of run {record.run}"
+
+
+def _wished(step: str, newest: Entry, mine: FlowRecords, walk: _Walk) -> tuple[Action, str] | None:
+    """What comes of a pending wish: a guarded effect is not done again because somebody asked for it (Z15)."""
+    if step in walk.wishes.rerun:
+        held = held_once(mine, step)
+        return (Action.REPLAYS, f"it {held}, and does not happen again") if held else (Action.EXECUTES, _RERUN)
+    if step in walk.wishes.accept and newest.effect is Effect.IDEMPOTENT:
+        return Action.REPLAYS, f"the record of run {newest.run} is accepted"
+    return None
 
 
 def _without_record(
@@ -290,7 +331,7 @@ def _without_record(
             return Action.REFUSED, f"the kernel died {in_a_row(deaths)} in it (KEEL-E032)"
         if last.status is not Status.OK:
             return Action.EXECUTES, _ending(last)
-        return Action.EXECUTES, rejected(mine.entries).get(last.entry, "a rerun was asked for")
+        return Action.EXECUTES, rejected(mine.entries).get(last.entry, _RERUN)
     if newest is None:
         return Action.EXECUTES, "there is no record of it"
     if options.on_divergence == "fail":

@@ -53,31 +53,34 @@ def plan(target: str, flow: str, *, as_json: bool) -> None:
     from keel_notebook.core.plans import plan as planned  # noqa: PLC0415 - only what the command needs
     from keel_notebook.core.plans import recorded_cells  # noqa: PLC0415
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415
+    from keel_notebook.front.filelook import looker  # noqa: PLC0415
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         found = cli_open.flows_of(reader, place, wanted=flow)[0]
     cells = found.cells or recorded_cells(found.records)
-    put_page(tables.PlanTable(planned(cells, found.records, now=now())), as_json=as_json)
+    look = looker(found.records.runs, str((place.notebook or place.journal).parent))
+    put_page(tables.PlanTable(planned(cells, found.records, now=now(), look=look)), as_json=as_json)
 
 
 @command
 @target
 @flow_option
 @click.option("--step", default="", metavar="NAME", help="Only entries of this step.")
+@click.option("--each", is_flag=True, help="Every entry in a line, also of many calls alike.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest so many.")
-def log(target: str, flow: str, step: str, limit: int, *, as_json: bool) -> None:
-    """Entries in the order in which they were written, newest last."""
-    from keel_notebook.front import cli_open, tables  # noqa: PLC0415 - only what the command needs
+def log(target: str, flow: str, step: str, limit: int, *, each: bool, as_json: bool) -> None:  # noqa: PLR0913
+    """Entries in the order in which they were written, newest last; many calls alike are one line."""
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front.logtable import LogReport, LogTable  # noqa: PLC0415
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         flows = cli_open.flows_of(reader, place, wanted=flow)
         found = cli_open.flow_with(flows, step) if step else flows[0]
         entries = reader.history(found.seen.id, step or None)
-    put_page(
-        tables.LogTable(tables.LogReport(found.title, tuple(entries)[-limit:], found.records.runs)), as_json=as_json
-    )
+    report = LogReport(found.title, tuple(entries), found.records.runs, limit, each)
+    put_page(LogTable(report), as_json=as_json)
 
 
 @command

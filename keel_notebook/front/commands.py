@@ -13,14 +13,15 @@ from msgspec import Struct
 from keel_notebook.core import lifecycle
 from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.model import Entry
-from keel_notebook.core.plans import notebook_cells, plan, recorded_cells
+from keel_notebook.core.plans import Wishes, notebook_cells, plan, recorded_cells
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.units import count, duration
 from keel_notebook.core.why import why
 from keel_notebook.engine.lanes import steps_of
-from keel_notebook.errors import NotYetError, SettingsError
-from keel_notebook.front import wishes
+from keel_notebook.errors import SettingsError
+from keel_notebook.front import wishes as told
+from keel_notebook.front.filelook import looker
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
@@ -70,7 +71,10 @@ def _plan(session: Session, words: list[str]) -> PlanTable:
     if notebook is not None and not notebook.is_file():
         notebook = None
     cells = notebook_cells(json.loads(notebook.read_text("utf-8"))) if notebook else recorded_cells(records)
-    return PlanTable(plan(cells, records, now=session.clock.now()))
+    wishes = Wishes(session.ledger.rerun, session.ledger.accept)
+    return PlanTable(
+        plan(cells, records, now=session.clock.now(), wishes=wishes, look=looker(records.runs, str(session.cwd)))
+    )
 
 
 def _why(session: Session, words: list[str]) -> WhyTable:
@@ -100,12 +104,13 @@ def _lineage(session: Session, words: list[str]) -> Any:
 
 
 def _rerun(session: Session, words: list[str]) -> str:
+    from keel_notebook.front import reruns  # noqa: PLC0415 only what the command needs
+
+    if not {"--all", "--from"}.isdisjoint(words):
+        return reruns.several(session, words)
     as_is, new_key = "--as-is" in words, "--new-key" in words
-    usage = "%keel rerun NAME [--as-is] [--new-key]"
-    name = _one_name([word for word in words if word not in {"--as-is", "--new-key"}], usage)
-    if name.startswith("--"):
-        raise NotYetError(what=f"%keel rerun {name}", topic="side-by-side divergence")
-    records = wishes.records_with(session, name)
+    name = _one_name([word for word in words if word not in {"--as-is", "--new-key"}], reruns.USAGE)
+    records = told.records_with(session, name)
     if new_key:
         session.retire(name, lifecycle.NEW_KEY)
     else:
@@ -113,13 +118,13 @@ def _rerun(session: Session, words: list[str]) -> str:
     if as_is:
         session.ledger.as_is.add(name)
     session.ledger.accept.discard(name)
-    return wishes.anew(name) if new_key else wishes.rerun(name, records)
+    return told.anew(name) if new_key else told.rerun(name, records)
 
 
 def _retired(key: str, usage: str, said: Callable[[str, FlowRecords], str]) -> Callable[[Session, list[str]], str]:
     def run(session: Session, words: list[str]) -> str:
         name = _one_name(words, usage)
-        records = wishes.records_with(session, name)
+        records = told.records_with(session, name)
         session.retire(name, key)
         return said(name, records)
 
@@ -128,11 +133,11 @@ def _retired(key: str, usage: str, said: Callable[[str, FlowRecords], str]) -> C
 
 def _accept(session: Session, words: list[str]) -> str:
     name = _one_name(words, "%keel accept NAME")
-    if why := wishes.accepts(name, wishes.records_with(session, name)):
+    if why := told.accepts(name, told.records_with(session, name)):
         return why
     session.ledger.accept.add(name)
     session.ledger.rerun.discard(name)
-    return wishes.accept(name)
+    return told.accept(name)
 
 
 def _adopt(session: Session, words: list[str]) -> str:
@@ -312,14 +317,16 @@ COMMANDS: Mapping[str, Command] = {
     "why": Command(_why, "%keel why NAME", "why a step replayed, executed or diverged"),
     "diff": Command(_diff, "%keel diff NAME", "recorded | current: code and inputs of a step"),
     "lineage": Command(_lineage, "%keel lineage", "every step, recorded beside current, as a widget"),
-    "rerun": Command(_rerun, "%keel rerun NAME [--as-is] [--new-key]", "execute the step when its cell runs next"),
+    "rerun": Command(
+        _rerun, "%keel rerun NAME|--all|--from NAME [--as-is] [--new-key]", "execute steps when their cells run next"
+    ),
     "forget": Command(
-        _retired(lifecycle.FORGET, "%keel forget NAME", wishes.forget),
+        _retired(lifecycle.FORGET, "%keel forget NAME", told.forget),
         "%keel forget NAME",
         "retire every record of a step",
     ),
     "revive": Command(
-        _retired(lifecycle.REVIVE, "%keel revive NAME", wishes.revive),
+        _retired(lifecycle.REVIVE, "%keel revive NAME", told.revive),
         "%keel revive NAME",
         "let a dead step try again",
     ),

@@ -14,8 +14,9 @@ from msgspec import Struct
 from keel_notebook.core.model import Entry
 from keel_notebook.core.ports import Message
 from keel_notebook.core.units import count, duration, size
+from keel_notebook.front.logtable import entry_dict, stored_bytes
 from keel_notebook.front.page import Block, Code, Column, Field, Line, Page, Table, Tone
-from keel_notebook.front.tables import entry_dict, local_time, stored_bytes
+from keel_notebook.front.tables import local_time
 
 MOST_LINES = 200
 """Lines of output that are shown unless all are asked for."""

@@ -6,20 +6,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from msgspec import Struct
-
-from keel_notebook.core.model import Entry, NotStored
+from keel_notebook.core.model import NotStored
 from keel_notebook.core.plans import Action, PlanReport
-from keel_notebook.core.ports import RunSeen
-from keel_notebook.core.record import as_dict
 from keel_notebook.core.report import StatusReport, StepRow
 from keel_notebook.core.units import age, count, duration, size
 from keel_notebook.core.waiting import Wait
-from keel_notebook.core.why import AttemptSeen, InputPair, WhyReport, ended
+from keel_notebook.core.why import AttemptSeen, InputPair, WhyReport
 from keel_notebook.front.page import Block, Code, Column, Field, Line, Page, Table, Tone
 
 STATE_TONES = {
@@ -231,63 +226,3 @@ def _attempts(attempts: Sequence[AttemptSeen]) -> Table:
         for seen in attempts
     )
     return Table((*columns, Column("ended"), Column("memory", right=True)), rows)
-
-
-class LogReport(Struct, frozen=True):
-    """Entries of a flow, newest last."""
-
-    flow: str
-    entries: tuple[Entry, ...]
-    runs: Mapping[int, RunSeen]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The entries as plain values: metadata only, no payload (Z30)."""
-        found = [entry_dict(entry) | {"end": ended(entry, self.runs)} for entry in self.entries]
-        return {"flow": self.flow, "entries": found}
-
-
-def entry_dict(entry: Entry) -> dict[str, Any]:
-    """The columns of an entry that a listing shows."""
-    names = ("entry", "run", "seq", "step", "lane", "occurrence", "attempt", "started_at", "ended_at", "took_s", "why")
-    plain: dict[str, Any] = {name: getattr(entry, name) for name in names}
-    plain |= {"kind": str(entry.kind), "status": str(entry.status), "key": entry.key}
-    plain |= {"bytes": stored_bytes(entry), "rss_peak": entry.rss_peak}
-    return plain | {"error": as_dict(entry.error) if entry.error else None}
-
-
-def stored_bytes(entry: Entry) -> int:
-    """Bytes that an entry keeps: its payload and its outputs."""
-    return (entry.payload.bytes if entry.payload else 0) + (entry.outputs.size if entry.outputs else 0)
-
-
-class LogTable(Page):
-    """When, run, entry, step, what it was and how it ended."""
-
-    def __init__(self, report: LogReport) -> None:
-        super().__init__(tuple(_log_blocks(report)), report)
-
-
-def _log_blocks(report: LogReport) -> Iterator[Block]:
-    if not report.entries:
-        yield Line("no entries", Tone.QUIET)
-        return
-    columns = (Column("when"), Column("entry", right=True), Column("step", limit=40), Column("what"), Column("status"))
-    more = (Column("took", right=True), Column("size", right=True), Column("why", limit=100))
-    yield Table((*columns, *more), tuple(_log_row(entry, report.runs) for entry in report.entries))
-
-
-def _log_row(entry: Entry, runs: Mapping[int, RunSeen]) -> tuple[Field, ...]:
-    said = entry.ambient.get("decision") if entry.key == "decision" else None
-    what = str(entry.kind) if not entry.key or said else f"{entry.kind} {entry.key}"
-    end = said or ended(entry, runs)
-    tone = {"ok": Tone.GOOD, "running": Tone.STRONG}.get(end, Tone.PLAIN if said else Tone.BAD)
-    return (
-        Field(local_time(entry.started_at)),
-        Field(entry.entry),
-        Field(entry.step, Tone.STRONG),
-        Field("decision" if said else what),
-        Field(str(end), tone),
-        Field("" if entry.took_s is None else duration(entry.took_s)),
-        Field(size(stored_bytes(entry)) if stored_bytes(entry) else ""),
-        Field(f"{entry.error.type}: {entry.why}" if entry.error and entry.error.type else entry.why),
-    )

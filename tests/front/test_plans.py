@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from keel_notebook.capture.files import stamp_in
 from keel_notebook.core.lifecycle import FORGET, RERUN
-from keel_notebook.core.model import FileSeen, Status
-from keel_notebook.core.plans import notebook_cells, plan, planned_cell, recorded_cells
+from keel_notebook.core.model import Effect, FileSeen, Status
+from keel_notebook.core.plans import Wishes, notebook_cells, plan, planned_cell, recorded_cells
 from keel_notebook.core.ports import RunEnd
+from keel_notebook.front.filelook import looker
 
 
 def cells(*sources):
@@ -207,6 +209,63 @@ def test_rejected_and_foreign_records_do_not_replay(recorded):
 def test_files_are_an_assumption(story):
     story.run().step("load", source=LOAD, files=(FileSeen("in.csv", "read", "f1"),))
     assert "files hold what they held when the steps were recorded" in planned(story, LOAD).assumptions
+
+
+@pytest.mark.parametrize(
+    ("told", "action", "why"),
+    [
+        ("", "replays", "code and inputs are those of run 1"),
+        ("in.csv changed since", "may execute", "in.csv changed since"),
+        (None, "replays", "code and inputs are those of run 1"),
+    ],
+)
+def test_a_glance_at_the_files_is_part_of_the_plan(story, told, action, why):
+    story.run().step("load", source=LOAD, files=(FileSeen("in.csv", "read", "f1"),))
+    found = plan(cells(LOAD), story.records, now=story.now, look=lambda _entry, _file: told)
+    assert (str(found.rows[0].action), found.rows[0].why) == (action, why)
+    assert bool(found.assumptions) == (told is None)
+
+
+def test_a_pending_rerun_executes_and_a_pending_accept_replays(recorded):
+    edits = edited(FIT, FIT + " + 1")
+    wishes = Wishes(rerun={"load"}, accept={"fit"})
+    found = plan(cells(*edits), recorded.records, now=recorded.now, wishes=wishes)
+    rows = {row.step: (str(row.action), row.why) for row in found.rows if row.step}
+    assert rows["load"] == ("executes", "a rerun was asked for")
+    assert rows["clean"][0] == "may execute"
+    assert rows["fit"] == ("replays", "the record of run 1 is accepted")
+
+
+def test_a_pending_rerun_does_not_fire_what_must_not_happen_twice(story):
+    pay = "%%keel_step pay --effect exactly_once\nsend()"
+    story.run().step("pay", source=pay, effect=Effect.EXACTLY_ONCE)
+    found = plan(cells(pay), story.records, now=story.now, wishes=Wishes(rerun={"pay"}))
+    assert (str(found.rows[0].action), found.rows[0].why) == ("replays", "it was done, and does not happen again")
+
+
+def test_what_a_glance_tells_of_each_kind_of_file(story, tmp_path):
+    same, other = tmp_path / "same", tmp_path / "other"
+    same.write_text("1")
+    other.write_text("1")
+    stamp, _ = stamp_in(str(same))
+    seen = {
+        ("same", "read", stamp): "",
+        ("same", "uses", stamp): "",
+        ("other", "read", stamp): "other changed since",
+        ("gone", "read", stamp): "gone is gone",
+        ("same", "read", ()): None,
+        ("same", "absent", ()): "same is there now",
+        ("gone", "absent", ()): "",
+        ("gone", "makes", ()): "gone is gone",
+        ("same", "makes", ()): "",
+        ("same", "list", stamp): None,
+    }
+    story.run().step("load", source=LOAD)
+    for (path, role, known), told in seen.items():
+        assert looker({}, str(tmp_path))(story.entries[0], FileSeen(path, role, "d", known)) == told, (path, role)
+    wrote = [FileSeen("other", "read", "d", stamp), FileSeen("other", "write", "d", stamp)]
+    story.step("log", source=LOAD, files=tuple(wrote))
+    assert looker({}, str(tmp_path))(story.entries[1], wrote[0]) is None, "its own change is no news"
 
 
 def test_without_the_file_the_journal_tells_the_cells(recorded):

@@ -7,13 +7,14 @@ import pytest
 
 from keel_notebook.core.decide import Difference, Part
 from keel_notebook.core.done import StepDone
-from keel_notebook.core.model import NotStored, Status
+from keel_notebook.core.model import Kind, NotStored, Status
 from keel_notebook.core.plans import plan, planned_cell
 from keel_notebook.core.ports import RunEnd
 from keel_notebook.core.report import status
 from keel_notebook.core.why import why
+from keel_notebook.front.logtable import LogReport, LogTable
 from keel_notebook.front.page import width
-from keel_notebook.front.tables import LogReport, LogTable, PlanTable, StatusTable, WhyTable
+from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable
 
 from .conftest import HOSTILE
 
@@ -174,6 +175,23 @@ def test_the_log_shows_decisions_as_such(three_steps):
     lines = str(LogTable(LogReport("f", tuple(three_steps.entries), three_steps.runs))).split("\n")
     assert re.split(r"\s{2,}", lines[-1])[2:5] == ["load", "decision", "replayed"]
     assert re.split(r"\s{2,}", lines[-2])[2:5] == ["plot", "step", "died"], "its kernel did"
+
+
+def test_many_alike_in_a_row_are_one_line_of_the_log(story):
+    story.run()
+    for key in range(1000):
+        story.step("ask", kind=Kind.CALL, call="ask", key=str(key), took=1.0)
+    story.step("ask", Status.FAILED, kind=Kind.CALL, call="ask", key="x", took=1.0)
+    story.step("ask")
+
+    def lines(**more):
+        return str(LogTable(LogReport("f", tuple(story.entries), story.runs, **more))).split("\n")[1:]
+
+    assert len(lines()) == 3
+    assert re.split(r"\s{2,}", lines()[0])[1:6] == ["1.1 … 1.1000", "ask", "1000 calls of ask", "ok", "16 min 40 s"]
+    assert len(lines(each=True)) == 1002
+    assert len(lines(limit=2)) == 2
+    assert len(LogReport("f", tuple(story.entries), story.runs, 2).to_dict()["entries"]) == 2, "a program gets entries"
 
 
 def test_to_dict_is_that_of_the_report(three_steps):
