@@ -82,16 +82,15 @@ def step_scope(step: str, identity: str, idempotency_key: str, attempt: str) -> 
     return StepScope(step, identity, idempotency_key=idempotency_key, attempt=attempt)
 
 
-def plain_scope(  # noqa: PLR0913 - what is known of the cell, by name
-    name: str, *, code: Digest | None, inputs: Mapping[str, Input], records: FlowRecords, run: int, now: float
-) -> StepScope:
-    """The implicit step of a plain cell that makes durable calls."""
-    return StepScope(name, step_identity("", code, inputs), implicit=True, resumed=resumed(records, run, now))
+def plain_scope(name: str, *, code: Digest | None, inputs: Mapping[str, Input], went_on: frozenset[int]) -> StepScope:
+    """The implicit step of a plain cell that makes durable calls; ``went_on``: runs that this one goes on with."""
+    return StepScope(name, step_identity("", code, inputs), implicit=True, resumed=went_on)
 
 
-def resumed(records: FlowRecords, run: int, now: float) -> frozenset[int]:
-    """The runs that this one goes on with, asked for or not."""
-    return resumed_runs(records, run, now, day=day_of, asked=os.environ.get("KEEL_RESUME") == "1")
+def resumed(records: FlowRecords, run: int, now: float, *, alone: bool) -> frozenset[int]:
+    """The runs that this one goes on with, asked for or not; ``alone``: no front end is there that could ask."""
+    asked = alone or os.environ.get("KEEL_RESUME") == "1"
+    return resumed_runs(records, run, now, day=day_of, asked=asked)
 
 
 def day_of(at: float) -> str:

@@ -231,9 +231,7 @@ class Leader:
                 cell.cell_id or self.ledger.unnamed(analysis.code or "?"),
                 code=analysis.code,
                 inputs=attached.stepper.inputs(analysis.names.reads - analysis.names.stores, analysis),
-                records=attached.journal.records(attached.flow.id),
-                run=attached.journal.run,
-                now=self._kernel.clock.now(),
+                went_on=attached.went_on(attached.journal.records(attached.flow.id), self._root or ""),
             )
         return self._plain_scope
 

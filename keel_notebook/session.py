@@ -66,6 +66,7 @@ class Settings(Protocol):
     trust: str
     verify: list[str]
     budget: str
+    across_runs: str
 
 
 class Session:

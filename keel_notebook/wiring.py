@@ -26,9 +26,10 @@ from keel_notebook.core.atwork import NOBODY, AtWork
 from keel_notebook.core.decide import ABSENT, Mode, same
 from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Digest, FlowId, Input
-from keel_notebook.core.ports import Clock, Digested, Journal
+from keel_notebook.core.ports import Clock, Digested, FlowRecords, Journal
 from keel_notebook.core.reads import CellNames
 from keel_notebook.core.redact import redacted
+from keel_notebook.core.resuming import of_root
 from keel_notebook.core.units import count, size_b
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guarded import EffectParts, Guarded
@@ -89,6 +90,8 @@ class Attached(Struct, frozen=True):
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
     plain: PlainCells
     """What keeps the cells of auto mode that are no steps."""
+    went_on: Callable[[FlowRecords, str], frozenset[int]]
+    """Runs that this one goes on with; see ``Senses``."""
     at_work: Callable[[], AtWork]
     """What live threads and tasks may change right now."""
     looks: Callable[[Any], Mapping[str, str]]
@@ -180,6 +183,10 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
 
     at_work = partial(now_at_work, shell)
 
+    def went_on(records: FlowRecords, root: str) -> frozenset[int]:
+        own = of_root(records, root) if root else records
+        return resumed(own, journal.run, clock.now(), alone=is_alone(shell))
+
     def reached(names: Iterable[str], parsed: Any) -> Mapping[str, Digested]:
         return at_work().unknown(provenance.vouched(watch.reached(names, parsed.names)))
 
@@ -256,7 +263,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         kind_of=kind_of,
         surroundings=ambient_inputs.now,
         objects=lambda ambient: watch.objects.now(ambient, kernel.ledger.put_back()),
-        went_on=lambda records: resumed(records, journal.run, clock.now()),
+        went_on=went_on,
+        anew=partial(starts_anew, settings, shell),
         read_below=cells.read_below,
         tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
@@ -317,6 +325,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         reach=reach,
         holds=holds,
         plain=plain,
+        went_on=went_on,
         at_work=at_work,
         looks=looks,
         close=partial(_close, file_watch, journal),
@@ -324,6 +333,20 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         say=kernel.say,
     )
     return attached.trusted()
+
+
+def is_alone(shell: Any) -> bool:
+    """Whether nobody sits in front of the kernel: who sends the running cell can be asked nothing (nbclient and all
+    that build on it)."""
+    kernel = getattr(shell, "kernel", None)
+    return kernel is not None and not kernel._allow_stdin
+
+
+def starts_anew(settings: Any, shell: Any) -> bool:
+    """Whether a step that reached the outside world executes once in every new run (``Keel.across_runs``)."""
+    if settings.strict or settings.across_runs == "replay":
+        return False
+    return settings.across_runs == "execute" or is_alone(shell)
 
 
 def _close(files: FileWatch, journal: Journal) -> None:

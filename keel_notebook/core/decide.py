@@ -79,6 +79,10 @@ class Facts(Struct, frozen=True):
     """What the records used of the state that has no name, as it is now."""
     went_on: frozenset[int] = frozenset()
     """Runs that this one goes on with: their day counts as today."""
+    run: int = 0
+    """This run."""
+    anew: bool = False
+    """What reached the outside world counts only if it did so in one of these runs (DESIGN 5, Runs)."""
     objects: Mapping[EntryId, sharing.AsItIs] = field(default_factory=dict)
     """Which names share objects now, for every record that speaks of it."""
     applied: frozenset[str] = frozenset()
@@ -293,7 +297,8 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Execute(1, "executed again, to be compared with its record")
     newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)
     valid = None if facts.rerun or facts.again else _first_valid(facts, recorded.entries, newest_ok, now)
-    if valid is not None and valid.entry not in recorded.untrusted and not lacking(valid, facts.needed):
+    wanting = _wanting(facts, valid, policy) if valid is not None else ""
+    if valid is not None and valid.entry not in recorded.untrusted and not wanting:
         changed = changed_products(facts, valid)
         since = f"; {', '.join(changed)} changed since" if changed else ""
         return Replay(valid, AS_RECORDED + since)
@@ -308,8 +313,8 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Execute(attempt, "a rerun was asked for")
     if facts.again:
         return Execute(attempt, "its cell was run once more")
-    if valid is not None:
-        return Execute(attempt, f"{lacking(valid, facts.needed)} could not be stored and is needed below")
+    if wanting:
+        return Execute(attempt, wanting)
     stops = policy.on_divergence is Response.FAIL
     if newest_ok is not None and (stops or not recorded.tries):
         return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
@@ -320,6 +325,17 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
 
 def _same_set(facts: Facts, entry: Entry) -> bool:
     return bool(entry.ambient.get("parameters", "") == facts.parameters)
+
+
+def _wanting(facts: Facts, valid: Entry, policy: Policy) -> str:
+    """Why an equal record is not enough; empty if it is."""
+    if lost := lacking(valid, facts.needed):
+        return f"{lost} could not be stored and is needed below"
+    saw = valid.ambient.get("saw", ("unknown",))
+    of_these = valid.run == facts.run or valid.run in facts.went_on
+    if facts.anew and saw and not of_these and facts.ttl_s is None and policy.mode is Mode.LIVE:
+        return f"a new run, and it reached out ({', '.join(saw)}) in run {valid.run}: `--ttl 1d` on its line keeps that"
+    return ""
 
 
 RESULT = "_"

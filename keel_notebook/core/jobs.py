@@ -40,6 +40,7 @@ class Job(Struct, frozen=True):
     strict: bool = False
     frozen: bool = False
     trust: bool = False
+    replay: bool = False
     began_at: float = 0.0
     """When it was first begun; wall time, seconds."""
     host: str = ""

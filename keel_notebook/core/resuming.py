@@ -28,7 +28,8 @@ def resumed_runs(
         run: this run.
         now: wall time in seconds.
         day: the calendar day of a wall time. A run that died on another day is not gone on with by itself.
-        asked: whether a person or ``keel run`` said so (``KEEL_RESUME=1``): then however long ago they died.
+        asked: whether a person or ``keel run`` said so (``KEEL_RESUME=1``), or nobody can be asked: then however long
+            ago they died, and a run that was shut down after a cell that failed is not finished either.
     """
     afresh = begun_afresh(records.entries)
     if run in afresh:
@@ -42,9 +43,8 @@ def resumed_runs(
         end, at = records.runs[number].end, seen_last[number]
         if end == RunEnd.OPEN:
             continue
-        if (end == RunEnd.CLEAN and not (asked and _stopped_short(records, number))) or (
-            not asked and (now - at > RESUMED_S or day(at) != day(now))
-        ):
+        finished = end == RunEnd.CLEAN and not (asked and _stopped_short(records, number))
+        if finished or (not asked and (now - at > RESUMED_S or day(at) != day(now))):
             break
         found.add(number)
         if number in afresh:
@@ -62,3 +62,10 @@ def _is_cell(entry: Entry) -> bool:
     if entry.kind is Kind.MARKER:
         return entry.key == DECISION and entry.ambient.get("decision") == REFUSED
     return entry.kind in RECORDS or entry.kind is Kind.PLAIN
+
+
+def of_root(records: FlowRecords, root: str) -> FlowRecords:
+    """The runs of one notebook among those that share the default flow: their first step tells (DESIGN 5)."""
+    runs = {entry.run for entry in records.entries if entry.ambient.get("root") == root}
+    entries = [entry for entry in records.entries if entry.run in runs]
+    return FlowRecords(records.flow, entries, {run: seen for run, seen in records.runs.items() if run in runs})

@@ -34,8 +34,10 @@ class Senses(Struct, frozen=True):
     """Other names that hold the value of a name, or a part of it: putting the name alone back would part them."""
     surroundings: Callable[[Mapping[str, Iterable[str]], str], environment.Surroundings]
     """Groups of the state that has no name, as they are now, for a step; with names in them."""
-    went_on: Callable[[FlowRecords], frozenset[int]]
-    """Runs that this one goes on with."""
+    went_on: Callable[[FlowRecords, str], frozenset[int]]
+    """Runs that this one goes on with; told the first step where several notebooks share a flow, else nothing."""
+    anew: Callable[[], bool]
+    """Whether what reached the outside world in a finished run does not count in this one."""
     objects: Callable[[Mapping[str, Any]], AsItIs]
     """Which names share objects now, for the ``ambient`` of a record."""
     copyable: Callable[[str], bool]
@@ -93,6 +95,9 @@ class Assumed(Struct, frozen=True):
     why: str
 
 
+NONE: frozenset[int] = frozenset()
+
+
 def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_by: str) -> DivergenceError:
     """The refusal of a step whose input holds its own change and cannot be taken back to what it was (E031)."""
     why = "and a later change of another cell" if state is State.MIXED else "and what it held before is not kept"
@@ -103,6 +108,12 @@ def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_
     detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {step} --as-is`"
     way_out = f"{start.capitalize()}, or `%keel rerun {step} --as-is` to execute it on what {name} holds now."
     return DivergenceError(step=step, detail=detail, next=way_out)
+
+
+def would_run(decision: d.Decision) -> bool:
+    """Whether the body is to run."""
+    goes_on = isinstance(decision, d.Diverged) and decision.response is not d.Response.FAIL
+    return isinstance(decision, d.Execute) or goes_on
 
 
 def said_briefly(differences: Sequence[d.Difference]) -> str:

@@ -29,6 +29,7 @@ from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.modes import IN_MODE
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import (
+    NONE,
     Body,
     Look,
     Senses,
@@ -37,6 +38,7 @@ from keel_notebook.engine.stepparts import (
     not_rewound,
     now,
     said_briefly,
+    would_run,
 )
 from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
@@ -96,7 +98,7 @@ class Stepper:
     def _facts(self, cell: StepCell, step: StepNow, candidates: Sequence[Entry], records: FlowRecords) -> d.Facts:
         options, parsed, inputs = cell.options, cell.parsed, step.inputs
         extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
-        state = self._ledger.leftovers.state
+        state, anew = self._ledger.leftovers.state, self._senses.anew()
         return d.Facts(
             name=cell.name,
             code=parsed.code,
@@ -106,7 +108,9 @@ class Stepper:
             left=left_below(candidates, records.entries, cell.name, run=self._runner.run),
             surroundings=step.surroundings,
             objects={e.entry: self._senses.objects(e.ambient) for e in candidates if sharing.asked(e.ambient)},
-            went_on=self._senses.went_on(records) if environment.DAY in step.surroundings else frozenset(),
+            went_on=self._senses.went_on(records, step.root) if anew or environment.DAY in step.surroundings else NONE,
+            run=self._runner.run,
+            anew=anew,
             needed=self._needed(cell.name, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,
@@ -159,7 +163,7 @@ class Stepper:
         """
         began = self._senses.monotonic()
         decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
-        if self._would_run(decision):
+        if would_run(decision):
             before, look = look, self.rewound(look)
             if look is not before:
                 decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
@@ -190,12 +194,6 @@ class Stepper:
         """A record read whole, to be put back. Raises as ``Runner.prepare`` does."""
         entry = decision.entry
         return Swap(look.step, self._runner.prepare(entry), decision, began, self._kept(look, entry))
-
-    @staticmethod
-    def _would_run(decision: d.Decision) -> bool:
-        return isinstance(decision, d.Execute) or (
-            isinstance(decision, d.Diverged) and decision.response is not d.Response.FAIL
-        )
 
     @staticmethod
     def _kept(look: Look, entry: Entry) -> frozenset[str]:

@@ -42,6 +42,7 @@ from keel_notebook.front.cli_print import put_json, put_page
 @click.option("--timeout", default="", metavar="DURATION", help="How long one cell may take [no limit].")
 @click.option("--strict", is_flag=True, help="As KEEL_STRICT: the steps keep their order.")
 @click.option("--frozen", is_flag=True, help="As KEEL_FROZEN: a completed flow may not grow.")
+@click.option("--replay", is_flag=True, help="Replay also what reached the network, child processes or a clock.")
 @click.option("--trust", is_flag=True, help="Records that another key sealed count as yours.")
 @click.option("--mode", default="", type=click.Choice(("", *MODES)), show_choices=False, help="As KEEL_MODE.")
 def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: Any) -> None:

@@ -91,6 +91,7 @@ def carry_on(journal: Path, job_id: str, *, as_json: bool, environ: Mapping[str,
     asked = keeping.Asked(
         notebook=job.notebook, parameters=job.parameters, key=job.key, flow=job.flow, output=job.output, cwd=job.cwd,
         kernel=job.kernel, timeout=job.timeout, mode="live", strict=job.strict, frozen=job.frozen, trust=job.trust,
+        replay=job.replay,
     )  # fmt: skip
     of_others = {"KEEL_FLOW", "KEEL_FLOW_KEY"}  # what this shell is about is not what the job was about
     told = {name: value for name, value in environ.items() if name not in of_others}

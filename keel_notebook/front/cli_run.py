@@ -96,6 +96,8 @@ def flags(asked: Asked, journal: Path) -> dict[str, str]:
     told = {"KEEL_STRICT": "1"} if asked.strict else {}
     if asked.frozen:
         told["KEEL_FROZEN"] = "1"
+    if asked.replay:
+        told["KEEL_ACROSS_RUNS"] = "replay"
     salt = Folder(journal).read_salt() if asked.trust else None
     return told if salt is None else told | {"KEEL_TRUST": journal_id(salt)}
 

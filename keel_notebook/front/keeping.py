@@ -40,6 +40,7 @@ class Asked(Struct, frozen=True):
     strict: bool
     frozen: bool
     trust: bool
+    replay: bool = False
 
 
 def begun(journal: Path, asked: Asked, order: Order, path: Path, key: str) -> Held | None:
@@ -68,6 +69,7 @@ def begun(journal: Path, asked: Asked, order: Order, path: Path, key: str) -> He
         strict=asked.strict,
         frozen=asked.frozen,
         trust=asked.trust,
+        replay=asked.replay,
         began_at=time.time(),  # noqa: TID251 - the command line's own clock
     )
     with contextlib.suppress(KeelError):  # what cannot be kept runs all the same: the journal says what is wrong

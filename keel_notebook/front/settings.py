@@ -25,6 +25,11 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     frozen = Bool(help="A completed flow may not grow.").tag(config=True)
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
+    across_runs = Enum(
+        ["auto", "replay", "execute"],
+        help="Steps that used the network, child processes or a clock in a finished run: replay them in a new one, or "
+        "execute them once more; auto: execute where no front end is there (keel run, papermill, nbclient).",
+    ).tag(config=True)
     budget = Unicode(help="Bytes that the values of a journal may take, like 20GB; off: no limit.").tag(config=True)
     verify = List(Unicode(), help="Steps that mode `verify` executes; empty: all of them.").tag(config=True)
     trust = Unicode(help="Id of a journal whose records count as yours although another key sealed them.").tag(
@@ -34,6 +39,10 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _mode(self) -> str:
         return os.environ.get("KEEL_MODE", "live")
+
+    @default("across_runs")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _across_runs(self) -> str:
+        return os.environ.get("KEEL_ACROSS_RUNS", "auto")
 
     @default("verify")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _verify(self) -> list[str]:

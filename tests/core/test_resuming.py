@@ -3,10 +3,11 @@
 import itertools
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Entry, Kind, Status, entry_id
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen, RunStart
-from keel_notebook.core.resuming import RESUMED_S, resumed_runs
+from keel_notebook.core.resuming import RESUMED_S, of_root, resumed_runs
 
 DAY_S = 86_400.0
 NOON = 1_000 * DAY_S + DAY_S / 2
@@ -76,3 +77,36 @@ def test_where_asked_a_run_that_stopped_short_is_gone_on_with_though_its_kernel_
 def test_by_itself_only_on_the_day_of_its_death_and_within_twelve_hours(started, last, now, by_itself, asked):
     records = flow((RunEnd.DIED, started, last))
     assert resumed_runs(records, 2, now, day=day, asked=asked) == ({1} if by_itself or asked else set())
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "status", "ambient", "finished"),
+    [
+        (Kind.STEP, Status.OK, {}, True),
+        (Kind.STEP, Status.FAILED, {}, False),
+        (Kind.STEP, Status.INTERRUPTED, {}, False),
+        (Kind.PLAIN, Status.OK, {}, True),
+        (Kind.PLAIN, Status.FAILED, {}, False),
+        (Kind.MARKER, Status.OK, {"decision": "refused"}, False),
+        (Kind.MARKER, Status.OK, {"decision": "replayed"}, True),
+    ],
+)
+def test_a_run_whose_last_cell_did_not_end_well_is_not_finished_though_its_kernel_was_shut_down(
+    kind, status, ambient, finished, asked
+):
+    records = flow((RunEnd.CLEAN, NOON - HOUR, NOON - HOUR))
+    last = Entry(
+        entry=entry_id(1, 2), flow="f", run=1, seq=2, step="", kind=kind, status=status, key="decision",
+        ambient=ambient, started_at=NOON,
+    )  # fmt: skip
+    records = FlowRecords("f", [*records.entries, last], records.runs)
+    assert resumed_runs(records, 2, NOON, day=day, asked=asked) == ({1} if asked and not finished else set())
+
+
+def test_in_the_default_flow_only_runs_of_the_same_notebook_are_gone_on_with():
+    records = flow((RunEnd.DIED, NOON - 2 * HOUR, NOON - 2 * HOUR), (RunEnd.CLEAN, NOON - HOUR, NOON - HOUR))
+    entries = [replace(e, ambient={"root": root}) for e, root in zip(records.entries, ("a", "b"), strict=True)]
+    records = FlowRecords("f", entries, records.runs)
+    assert resumed_runs(of_root(records, "a"), 3, NOON, day=day) == {1}
+    assert resumed_runs(of_root(records, "b"), 3, NOON, day=day) == set()

@@ -71,6 +71,8 @@ class Notebook:
         self.ids = [f"cell-{at}" for at in range(len(self.cells))]
         self.env = env or {}
         self.named = True
+        self.front_end = True
+        """Whether a person could be asked something; nbclient and what builds on it say no."""
         self.shown: dict[int, Shown] = {}
         self.kernel: KernelManager | None = None
         self.client: Any = None
@@ -141,7 +143,7 @@ class Notebook:
             "silent": silent,
             "store_history": not silent,
             "user_expressions": {},
-            "allow_stdin": False,
+            "allow_stdin": self.front_end,
             "stop_on_error": True,
         }
         sent = self.client.session.msg("execute_request", message)
