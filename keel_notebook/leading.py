@@ -18,15 +18,12 @@ from msgspec.structs import replace
 from keel_notebook.adopting import adopted
 from keel_notebook.automatic import Automatic
 from keel_notebook.calling import plain_scope, step_scope
-from keel_notebook.capture.aliases import changed_with
 from keel_notebook.capture.cell import RunningCell, call, finished
 from keel_notebook.capture.trying import tried
 from keel_notebook.cells import (
     Analysis,
-    PlainCell,
     analysis_of,
     outcome,
-    plain_entry,
     policy,
     show_result,
 )
@@ -55,6 +52,7 @@ from keel_notebook.errors import (
     SettingsError,
     UndoFailedError,
 )
+from keel_notebook.plainly import Plainly, PlainRan
 from keel_notebook.recording import Recording
 from keel_notebook.verifying import Verifier
 from keel_notebook.wiring import Attached, Kernel, attach
@@ -71,6 +69,7 @@ class Leader:
         self.auto = Automatic(kernel, self.attached.flow.auto_s)
         self.verifier = Verifier(settings.verify, read=self.attached.journal.read, say=kernel.say)
         self._recording = Recording(kernel, self.auto, self._tell_degraded)
+        self._plainly = Plainly(kernel, self._tell_degraded)
         self.last: RunningCell | None = None
         self._early: list[tuple[RunningCell, Status, float]] = []
         self._root: str | None = None
@@ -90,6 +89,10 @@ class Leader:
         if self._calls is not None and self._calls.parts.guard is not None:
             self._calls.parts.guard.close()
         self.attached.close()
+
+    def unsettled(self) -> list[tuple[RunningCell, str, float]]:
+        """Plain cells that ran before it came out which flow this is."""
+        return [(cell, str(status), at) for cell, status, at in self._early]
 
     def begins(self) -> None:
         """A cell begins."""
@@ -255,8 +258,9 @@ class Leader:
         if self._root is None:
             self._root = self._first_step(code)
             early, self._early = self._early, []
+            self._settle_volatile()
             for cell, status, at in early:
-                self.plain(cell, status, at, early=True)
+                self._plainly.keep(self.attached, PlainRan(self._analysis(cell), cell, status, at), early=True)
         return self._root
 
     def _first_step(self, code: Digest | None) -> str:
@@ -321,6 +325,9 @@ class Leader:
                     self.verifier.compare(look, entry, now=self._kernel.clock.now())
             elif isinstance(live, PlainAttempt):
                 self.last = cell
+                if finished(result) == Status.OK:
+                    self._plainly.made(self.attached, self._analysis(cell))
+                    self._settle_volatile()
                 self._recording.plain(self.attached, live, outcome(Status(finished(result)), result))
             elif isinstance(live, Swap):
                 if not live.keep:  # else the values hold this step's change already
@@ -331,42 +338,27 @@ class Leader:
         finally:
             self.ledger.cell_ended(self._kernel.clock.monotonic())
 
-    def plain(self, cell: RunningCell, status: Status, at: float, *, early: bool = False) -> None:
+    def plain(self, cell: RunningCell, status: Status, at: float, *, then: Sequence[RunningCell] = ()) -> None:
         """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time.
 
-        ``early``: it ended some cells ago, so that its names may hold something else by now.
+        ``then``: cells that ran after it and that nobody looked at yet, so that names may hold something else by now.
         """
         if only_about_keel(cell.raw):
             return
         if status is Status.OK and choose_record(cell.raw):
             self.ledger.parameters = self._analysis(cell).code or ""
+        self.last = cell
+        if status is Status.OK:
+            self._plainly.made(self.attached, self._analysis(cell), [self._analysis(each).names for each in then])
+            self._settle_volatile()
         if self._root is None:  # which flow this is comes out with the first step
             self._early.append((cell, status, at))
-            self.last = cell
             return
-        analysis = self._analysis(cell)
-        self.last = cell
-        names = analysis.names
-        bound = names.stores | names.maybe_stores
-        self.ledger.bound(bound | names.deletes, f"cell {cell.execution_count}")
-        self.ledger.origins.ran(analysis.parsed, ended_well=status is Status.OK)
-        if not early:
-            space = self._kernel.shell.user_ns
-            self.ledger.ids.update({name: id(space[name]) for name in bound if name in space})
-        journal, changed = self.attached.journal, self._changed(names.mutation_suspects - bound)
-        source = self.attached.kept_source(cell.raw)
-        said = PlainCell(analysis, source, cell.execution_count or 0, cell.cell_id, status, at, changed)
-        entry = plain_entry(said, flow=self.attached.flow.id, run=journal.run, seq=journal.next_seq())
-        try:
-            journal.append(entry)
-        except KeelError:
-            self._tell_degraded()
+        self._plainly.keep(self.attached, PlainRan(self._analysis(cell), cell, status, at))
 
-    def _changed(self, suspects: frozenset[str]) -> list[str]:
-        """Of the names that a plain cell may have changed in place: those made by steps that are not as they were."""
-        shell, digests, suspects = self._kernel.shell, self.ledger.digests, suspects | {*self.attached.at_work().names}
-        made = changed_with(suspects, digests.keys(), shell.user_ns, without={id(shell), id(shell.user_ns)})
-        return sorted(name for name in made if not self.attached.holds(name, digests[name]))
+    def _settle_volatile(self) -> None:
+        """What clocks and entropy made is put back right after its cell, where it is known which flow this is."""
+        self._plainly.settle(self.attached, self._root)
 
     # ---- what a person asks for --------------------------------------------------------------------------
 

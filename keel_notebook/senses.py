@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
@@ -13,11 +15,20 @@ from keel_notebook.capture.files import Files
 from keel_notebook.capture.filewatch import FileWatch
 from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.names import NameWatch
+from keel_notebook.capture.parts import may_change
+from keel_notebook.capture.sources import Sources
 from keel_notebook.core.dotted import value_at
 from keel_notebook.core.model import Digest, FileSeen
-from keel_notebook.core.ports import WorldSeen
+from keel_notebook.core.ports import Digester, FlowRecords, WorldSeen
+from keel_notebook.core.provenance import Statement
+from keel_notebook.core.reads import CellNames
+from keel_notebook.core.volatile import told
+from keel_notebook.engine.parts import Parts
 from keel_notebook.engine.provenance import OriginSenses
+from keel_notebook.engine.volatile import Volatile
+from keel_notebook.payload import sizes
 from keel_notebook.payload.digest import StructuralDigester
+from keel_notebook.payload.outlines import OrOutline
 
 
 def origin_senses(
@@ -39,6 +50,70 @@ def origin_senses(
         return digester.digest(os.environ[name]).digest if name in os.environ else None
 
     return OriginSenses(namespace, watch.reached, stored_by_functions, file_named, setting, definitions.source_of)
+
+
+class VolatileSense(Struct, frozen=True):
+    """Finds the volatile names that plain cells make."""
+
+    names: Volatile
+    namespace: dict[str, Any]
+    definitions: NotebookDefinitions
+    sources: Sources
+    watch: NameWatch
+    compared: Digester
+
+    def ran(self, said: Any, then: Sequence[CellNames]) -> None:
+        """A plain cell ran well. ``said`` is its analysis, ``then`` the names of cells that ran since."""
+        known = self.names.known()
+        if not (self._draws(said.parsed.tree) or known.keys() & said.reads):
+            return
+        stories = told(
+            said.parsed,
+            known,
+            full=self.sources.full,
+            code_behind=self.sources.code_behind,
+            draws=self._draws,
+            digests=self._digests,
+        )
+        bound = frozenset().union(*(each.stores | each.maybe_stores | each.deletes for each in then))
+        touched = frozenset().union(*(each.mutation_suspects for each in then))
+        gone = bound | {name for name in touched if may_change(self.namespace.get(name))}
+        self.names.ran(str(said.code), {name: story for name, story in stories.items() if name not in gone})
+
+    def _draws(self, code: ast.AST) -> bool:
+        reads = self.sources.read_by(code)
+        return reads.clock or reads.entropy
+
+    def _digests(self, statement: Statement) -> Mapping[str, Digest | None]:
+        names = statement.names
+        found = self.watch.reached(names.reads | names.late_reads, names, self.compared.digest)
+        return {name: None if digested.outline else digested.digest for name, digested in found.items()}
+
+
+def volatile_sense(  # noqa: PLR0913 - the parts, by name
+    parts: Parts,
+    *,
+    digester: StructuralDigester,
+    definitions: NotebookDefinitions,
+    watch: NameWatch,
+    went_on: Callable[[FlowRecords, str], frozenset[int]],
+    say: Callable[[str], None],
+) -> VolatileSense:
+    """What keeps the volatile names of a kernel."""
+
+    def digest(value: Any) -> Digest | None:
+        return digester.digest(value).digest if sizes.about(value) <= _LARGEST_VOLATILE else None
+
+    names = Volatile(parts, digest=digest, went_on=went_on, when=_clock, say=say)
+    sources = Sources(parts.namespace, definitions)
+    return VolatileSense(names, parts.namespace, definitions, sources, watch, OrOutline(digester))
+
+
+_LARGEST_VOLATILE = 64 << 10
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M")
 
 
 class StepFiles(Struct, frozen=True):

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import functools
 import os
+import re
 import sys
 import time
 import traceback
@@ -122,6 +123,7 @@ class Session:
         """End the run in the journal. Safe to call twice."""
         leader, self._leader = self._leader, None
         if leader is not None:
+            self._waiting += leader.unsettled()  # for the next one, where another flow or journal is used from now on
             leader.close()
 
     def stop(self) -> None:
@@ -152,8 +154,8 @@ class Session:
                 self.close
             )  # before the journal's own, which came just now: the end of a flow is written first
             waiting, self._waiting = self._waiting, []
-            for cell, status, at in waiting:
-                leader.plain(cell, Status(status), at)
+            for number, (cell, status, at) in enumerate(waiting, 1):
+                leader.plain(cell, Status(status), at, then=[later for later, _, _ in waiting[number:]])
             leader.begins()
         return self._leader
 
@@ -315,6 +317,9 @@ class Session:
             self._leader.ends(cell, result, recording=recording)
         elif recording and not (result is not None and result.error_before_exec is not None):
             self._waiting.append((cell, finished(result), self.clock.now()))
+            if _CLOCKS.search(cell.raw) and goes_on(self.settings.journal, self.cwd):
+                with contextlib.suppress(KeelError):  # said by the first step
+                    self.leader()  # what they made may have to be put back before anything reads it
 
     def _fault(self, error: Exception) -> None:
         # Ordinary steps are idempotent: they run plainly, marked not recorded (DESIGN 4.4).
@@ -344,13 +349,29 @@ def _may_do_harm(cell: RunningCell) -> bool:
         return True
 
 
-def remembers_auto(setting: str, cwd: Path) -> bool:
-    """Whether any flow of the journal that this kernel would open is in auto mode: a cheap look that makes nothing."""
+_CLOCKS = re.compile(r"time|now|today|uuid|urandom|secrets|random|rng|clock|Generator", re.IGNORECASE)
+"""What a cell says that may read a clock or entropy (``core.clocks`` has the list)."""
+
+
+def goes_on(setting: str, cwd: Path) -> bool:
+    """Whether something is recorded in the journal that this kernel would open: a cheap look that makes nothing."""
+    try:
+        return any(os.scandir(_flows(setting, cwd)))
+    except OSError:
+        return False
+
+
+def _flows(setting: str, cwd: Path) -> Path:
     told = os.environ.get("JPY_SESSION_NAME", "")
     beside = (cwd / told).resolve().parent if told.endswith(".ipynb") else cwd
-    flows = (cwd / Path(setting).expanduser() if setting else beside / ".keel") / "flows"
+    return (cwd / Path(setting).expanduser() if setting else beside / ".keel") / "flows"
+
+
+def remembers_auto(setting: str, cwd: Path) -> bool:
+    """Whether any flow of the journal that this kernel would open is in auto mode: a cheap look that makes nothing."""
     try:
-        return any(b'"auto"' in Path(file.path).read_bytes() for file in os.scandir(flows) if file.is_file())
+        flows = os.scandir(_flows(setting, cwd))
+        return any(b'"auto"' in Path(file.path).read_bytes() for file in flows if file.is_file())
     except OSError:
         return False  # no journal yet, or one that cannot be read: then whoever opens it says so
 

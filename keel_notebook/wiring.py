@@ -62,7 +62,7 @@ from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 from keel_notebook.payload.small import NO_DATA, is_small_data
-from keel_notebook.senses import StepFiles, kind_of, origin_senses, value_of
+from keel_notebook.senses import StepFiles, VolatileSense, kind_of, origin_senses, value_of, volatile_sense
 
 
 class Attached(Struct, frozen=True):
@@ -92,6 +92,8 @@ class Attached(Struct, frozen=True):
     """What keeps the cells of auto mode that are no steps."""
     went_on: Callable[[FlowRecords, str], frozenset[int]]
     """Runs that this one goes on with; see ``Senses``."""
+    volatile: VolatileSense
+    """What finds and keeps the volatile names of plain cells."""
     at_work: Callable[[], AtWork]
     """What live threads and tasks may change right now."""
     looks: Callable[[Any], Mapping[str, str]]
@@ -166,7 +168,7 @@ def kernel_of(
     return Kernel(shell, cwd, clock, Ledger(), NotebookDefinitions(shell), say, fault)
 
 
-def attach(kernel: Kernel, settings: Any) -> Attached:
+def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all parts, in one place
     """Open the journal of a kernel. Raises KeelError where that cannot be done."""
     shell, cwd, clock, definitions = kernel.shell, kernel.cwd, kernel.clock, kernel.definitions
     folder = journal_folder(settings.journal, notebook := notebook_path(shell, cwd), cwd)
@@ -256,14 +258,18 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         seen = watch.reached(parsed.reads, parsed.names, light)
         return {name: item.digest or sizes.look(namespace.get(name)) for name, item in seen.items()}
 
+    volatile = volatile_sense(
+        parts, digester=digester, definitions=definitions, watch=origins_watch, went_on=went_on, say=kernel.say
+    )
     senses = Senses(
         reached=reached,
         value=partial(value_of, namespace),
         preview=described,
         kind_of=kind_of,
         surroundings=ambient_inputs.now,
-        objects=lambda ambient: watch.objects.now(ambient, kernel.ledger.put_back()),
+        objects=lambda ambient: watch.objects.now(ambient, kernel.ledger.put_back() | volatile.names.came_back()),
         went_on=went_on,
+        volatile=volatile.names.names,
         anew=partial(starts_anew, settings, shell),
         read_below=cells.read_below,
         tied=watch.tied,
@@ -327,6 +333,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:
         plain=plain,
         went_on=went_on,
         at_work=at_work,
+        volatile=volatile,
         looks=looks,
         close=partial(_close, file_watch, journal),
         trust=settings.trust,

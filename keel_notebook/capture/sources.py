@@ -46,6 +46,14 @@ class Sources:
                     todo.append((inner, thing.__globals__ if isinstance(thing, FunctionType) else self._namespace))
         return found
 
+    def full(self, name: str) -> str:
+        """The full name behind a dotted one of the notebook."""
+        return _full(self._namespace, name)
+
+    def code_behind(self, name: str) -> ast.AST | None:
+        """The code of the function or class of the notebook, or of a local module, that a dotted name stands for."""
+        return self._tree(unwrapped(found_in(self._namespace, name)))
+
     def seeds_first(self, tree: ast.AST) -> frozenset[str]:
         """Which generators the code of a cell seeds before it can draw from them."""
         return seeds_first(tree.body, self._meant) if isinstance(tree, ast.Module) else frozenset()

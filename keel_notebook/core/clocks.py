@@ -30,6 +30,7 @@ ENTROPY = words(
     """
     uuid.uuid4 os.urandom os.getrandom secrets.token_hex secrets.token_bytes secrets.token_urlsafe secrets.choice
     secrets.randbelow secrets.randbits random.SystemRandom
+    posix.urandom posix.getrandom nt.urandom SystemRandom.choice SystemRandom.getrandbits
     """
 )
 UNSEEDED = words("random.default_rng random.RandomState random.Random random.SeedSequence torch.Generator")

@@ -36,6 +36,8 @@ class Senses(Struct, frozen=True):
     """Groups of the state that has no name, as they are now, for a step; with names in them."""
     went_on: Callable[[FlowRecords, str], frozenset[int]]
     """Runs that this one goes on with; told the first step where several notebooks share a flow, else nothing."""
+    volatile: Callable[[Iterable[str]], list[str]]
+    """Of some names, those that a clock or entropy made in a plain cell."""
     anew: Callable[[], bool]
     """Whether what reached the outside world in a finished run does not count in this one."""
     objects: Callable[[Mapping[str, Any]], AsItIs]
@@ -116,11 +118,12 @@ def would_run(decision: d.Decision) -> bool:
     return isinstance(decision, d.Execute) or goes_on
 
 
-def said_briefly(differences: Sequence[d.Difference]) -> str:
-    """The first two differences in words, and how many more there are."""
+def said_briefly(differences: Sequence[d.Difference], volatile: Sequence[str] = ()) -> str:
+    """The first two differences in words, and how many more; what keeps the record where all are ``volatile``."""
     said = "; ".join(str(difference) for difference in differences[:2])
     more = len(differences) - 2
-    return f"{said}; and {more} more" if more > 0 else said
+    said = f"{said}; and {more} more" if more > 0 else said
+    return f"{said}; `--ignore {' '.join(volatile)}` keeps" if len(volatile) == len(differences) else said
 
 
 def now(step: StepNow, decision: str) -> StepDone:

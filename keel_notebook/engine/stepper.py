@@ -310,7 +310,8 @@ class Stepper:
 
         With ``--on-divergence branch`` the lane is left first, where that is due.
         """
-        said, took, where = said_briefly(decision.differences), decision.entry.took_s, ""
+        volatile = self._senses.volatile(item.name for item in decision.differences if item.part is d.Part.INPUT)
+        said, took, where = said_briefly(decision.differences, volatile), decision.entry.took_s, ""
         if decision.response is d.Response.BRANCH:
             where = " in " + self.lanes.leave(look.step.name, said, decision.entry, look.records)
         last = f"; last took {duration(took)}" if took is not None and took >= 1 else ""
