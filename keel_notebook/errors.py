@@ -71,6 +71,10 @@ def _rebuild(cls: type[KeelError], facts: dict[str, Any]) -> KeelError:
     return cls(**facts)
 
 
+NOTED = frozenset({"E010", "E014", "E015"})
+"""Codes that stand in a note on the person's own exception, which keel never wraps (docs/calls.md)."""
+
+
 class SettingsError(KeelError):
     """A magic line or a setting that cannot be read (E001)."""
 
@@ -87,12 +91,6 @@ class EnvelopeError(KeelError):
     """A payload that does not decode, or whose schema is of another version (E004)."""
 
     code = "E004"
-
-
-class NotYetError(KeelError):
-    """An option that parses but whose meaning this version does not have (E005)."""
-
-    code = "E005"
 
 
 class CallTimeoutError(KeelError):
@@ -117,6 +115,12 @@ class UndoFailedError(KeelError):
     """An undo failed, or steps are still being undone and nothing else is executed (E062)."""
 
     code = "E062"
+
+
+class StepCapError(KeelError):
+    """A run has more steps than the cap allows (E061)."""
+
+    code = "E061"
 
 
 class PromiseRefusedError(KeelError):
@@ -171,6 +175,10 @@ class DamagedError(KeelError):
     """A record or payload that does not match its digest (E051)."""
 
     code = "E051"
+
+    def __init__(self, *, step: str = "", **facts: Any) -> None:
+        """``step``: whose it is, where that is known."""
+        super().__init__(**facts | ({"what": f"{facts.get('what', '')} of step {step}"} if step else {}))
 
 
 class DiskFullError(KeelError):

@@ -170,11 +170,9 @@ class Leader:
         asked = policy(self._settings.mode, options)
         if self._settings.mode == d.Mode.VERIFY:
             return self.verifier.policy(asked, options, look.step.name)
-        if not keeper.rules.any:
-            return asked
-        guard, told = self.calls(cell).parts.guard, bool(options.on_divergence)
+        guard, told = self.calls(cell).parts.guard if keeper.rules.any else None, bool(options.on_divergence)
         try:
-            return keeper.admit(look.step.name, look.records, guard, asked, told=told)
+            return keeper.admit(look.step.name, look.records, guard, asked, told=told, most=self._settings.most_steps)
         except KeelError as error:
             raise self.attached.stepper.refused(look, error, str(error), ()) from None
 

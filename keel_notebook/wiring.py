@@ -239,7 +239,9 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         unpack_messages=unpack_messages,
         files=StepFiles(file_watch, namespace, definitions),
         lane=lambda: lanes.current,
-        references=References(codec, namespace, digest_of, journal.records, kernel.ledger.stored),
+        references=References(
+            codec, namespace, digest_of, journal.records, kernel.ledger.stored, journal_id(journal.salt)
+        ),
         kept_inputs=kept_inputs,
         at_work=at_work,
     )

@@ -20,6 +20,8 @@ from keel_notebook.core.model import Entry, FlowId, Kind, Status
 OPENED, STATUS, ATTEMPT = "flow:open", "flow:status", "flow:attempt"
 BRANCH = "flow:branch:"
 """Keys of the markers; the last is followed by the response."""
+MOST_STEPS = 10_000
+"""Steps of a run, and calls of a strict flow, that are too many to be meant (Z26); settable."""
 
 
 class FlowStatus(StrEnum):

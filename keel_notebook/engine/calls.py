@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import Assume, Fire, idempotency_key
+from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Effect, Entry, Input, Kind, Payload, Problem, Status, entry_id
 from keel_notebook.core.quiet import quiet_gc
+from keel_notebook.core.secrets import secret_text
 from keel_notebook.engine import callvalues, plain, scope
 from keel_notebook.engine.arguments import ArgumentDigests, Arguments, shown
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions, CallParts, Claim, Given, Going
@@ -29,6 +31,8 @@ from keel_notebook.engine.scope import StepScope
 from keel_notebook.errors import CannotStoreError, KeelError, UntrustedError
 
 _NOTHING: Final = object()
+_SHORT: Final = 15
+"""Characters of a text that is too short for a credential of any known shape."""
 
 
 def _named(function: Callable[..., Any], arguments: Arguments, key: Any) -> tuple[str, str]:
@@ -37,7 +41,15 @@ def _named(function: Callable[..., Any], arguments: Arguments, key: Any) -> tupl
     outer = scope.inside()
     if outer is not None:
         name = f"{outer.path}/{name}"
-    return name, (arguments.digest or "?")[:16] if key is None else str(key)
+    return name, (arguments.digest or "?")[:16] if key is None else _key_text(key)
+
+
+def _key_text(key: Any) -> str:
+    """A call's key as it is kept and shown; one that holds a credential by its digest (C103)."""
+    text = str(key)
+    if type(key) is int or len(text) < _SHORT or not secret_text(text):
+        return text
+    return f"secret {text_digest('key', text)[:16]}"
 
 
 class Calls:

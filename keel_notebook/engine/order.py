@@ -19,7 +19,7 @@ from keel_notebook.core.model import Entry, FlowId, Kind, Status, entry_id
 from keel_notebook.core.order import AT, NEW, recorded_order
 from keel_notebook.core.ports import Clock, FlowRecords, Journal
 from keel_notebook.engine.callparts import Held
-from keel_notebook.errors import DeadError, DivergenceError, KeelError, SettingsError
+from keel_notebook.errors import DeadError, DivergenceError, KeelError, SettingsError, StepCapError
 
 
 class FlowRules(Struct, frozen=True):
@@ -52,13 +52,20 @@ class FlowKeeper:
         self._order: dict[int, str] = {}
         self._here: dict[str, int] = {}
         self._abandoned = False
+        self._met: set[str] = set()
 
-    def admit(self, step: str, records: FlowRecords, guard: Held | None, policy: d.Policy, *, told: bool) -> d.Policy:
+    def admit(  # noqa: PLR0913 - what is asked about a step, the last two by name
+        self, step: str, records: FlowRecords, guard: Held | None, policy: d.Policy, *, told: bool, most: int = 0
+    ) -> d.Policy:
         """Let a step in, and say how its differences are answered.
 
-        ``told``: its line names a response of its own. Raises LeaseError (E030), DeadError (E032), DivergenceError
-        (E031) where its order is not the recorded one, SettingsError (E001) where nobody tells which notebook runs.
+        ``told``: its line names a response of its own. ``most``: different steps that a run may have, 0 for as many
+        as there are (Z26).
+
+        Raises StepCapError (E061) above the cap, LeaseError (E030), DeadError (E032), DivergenceError (E031) where its
+        order is not the recorded one, SettingsError (E001) where nobody tells which notebook runs.
         """
+        self._count(step, most)
         if not self.rules.any:
             return policy
         if self._flow != records.flow:
@@ -70,6 +77,13 @@ class FlowKeeper:
         if self.rules.strict:
             self._in_order(step, records.flow, policy.on_divergence)
         return replace(policy, mode=d.Mode.REPLAY) if self._pure else policy
+
+    def _count(self, step: str, most: int) -> None:
+        if step in self._met:
+            return
+        if most and len(self._met) >= most:
+            raise StepCapError(run=self._journal.run, count=len(self._met), cap=most)
+        self._met.add(step)
 
     def _enter(self, records: FlowRecords, guard: Held | None) -> None:
         self._flow, self._here, self._abandoned = records.flow, {}, False

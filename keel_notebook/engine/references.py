@@ -30,6 +30,8 @@ class References(Struct, frozen=True):
     records: Callable[[FlowId], FlowRecords]
     stored: Mapping[str, tuple[FlowId, Known]]
     """Names whose values the records of steps hold, as far as is known."""
+    journal_id: str
+    """What the journal is called where somebody trusts it."""
 
     def known(self, flow: FlowId, *, without: frozenset[str]) -> dict[int, Known]:
         """Live objects, by their identity, that a new record of this flow may refer to; the codec compares them."""
@@ -79,5 +81,5 @@ class References(Struct, frozen=True):
         if entry is None or entry.payload is None:
             raise DamagedError(what=f"the record of {known.name}", detail="it is gone, and another one refers to it")
         if entry.entry in records.untrusted:
-            raise UntrustedError(journal="", step=entry.step)
+            raise UntrustedError(what=f"the record of step {entry.step}", id=self.journal_id)
         return self.codec.unpack(entry.payload, resolve=lambda one: self._resolve(one, flow, sure, read))

@@ -18,7 +18,7 @@ from keel_notebook.core.decide import Response
 from keel_notebook.core.model import Entry, FlowId, Kind, Payload, Problem, Status, entry_id
 from keel_notebook.core.ports import Clock, Journal
 from keel_notebook.engine import plain
-from keel_notebook.errors import DeadError, DivergenceError, KeelError, LeaseError
+from keel_notebook.errors import DeadError, DivergenceError, KeelError, LeaseError, StepCapError
 
 
 class FlowLease(Protocol):
@@ -72,6 +72,8 @@ class Rules(Struct, frozen=True):
 
     response: Response = Response.FAIL
     max_attempts: int = 3
+    most_steps: int = f.MOST_STEPS
+    """Positions of one flow; 0: as many as there are. The one above it aborts the flow (Z26)."""
 
 
 Outcome = dict[str, Any]
@@ -96,6 +98,7 @@ class StrictFlow:
         self._lease = lease
         self._identity = identity
         self._state = state
+        self._most = rules.most_steps
         self._response = f.effective(rules.response, recorded_code=state.code, code=identity.code_hash)
         self._position = 0
         self._abandoned = False
@@ -162,6 +165,7 @@ class StrictFlow:
                     pass
                 case _:
                     assert_never(answer)
+            self._within_cap(position)
             self._still_mine()
             self._append(replace(self._entry(kind, key, position, live), attempt=0, ended_at=self._clock.now()))
             return live
@@ -195,8 +199,9 @@ class StrictFlow:
         self, key: str, effect: Callable[[], Outcome], position: int, idempotency_key: str, crashed: Entry | None = None
     ) -> Outcome:
         try:
+            self._within_cap(position)
             self._still_mine()  # K35
-        except LeaseError as error:
+        except (LeaseError, StepCapError) as error:
             return _refused(error)
         running = self._entry(Kind.CALL, key, position, None)
         if crashed is not None:
@@ -210,6 +215,12 @@ class StrictFlow:
             return _refused(error)  # O14: the result of a holder that lost its lease is not recorded
         self._append(self._ended(running, outcome))  # K9: before the result is released
         return outcome
+
+    def _within_cap(self, position: int) -> None:
+        if not self._most or position <= self._most:
+            return
+        self._end(f.FlowStatus.ABORTED)
+        raise StepCapError(run=self._journal.run, count=self._most, cap=self._most)
 
     def _ended(self, running: Entry, outcome: Outcome) -> Entry:
         ended = replace(running, attempt=outcome["attempts"], ended_at=self._clock.now())
@@ -344,11 +355,11 @@ def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLeas
         case f.Enter():
             flow.begin(decision)
             return flow
-        case f.NoEntry(code, dies):
+        case f.NoEntry(_, dies):
             if dies:
                 flow.die(state.attempts)
             if held is None:
                 lease.release()
-            raise held or DeadError(step=identity.entrypoint, deaths=state.attempts, memory="", code=code)
+            raise held or DeadError(step=identity.entrypoint, deaths=state.attempts, memory="")
         case _:
             assert_never(decision)

@@ -64,12 +64,17 @@ This page is written by `python -m keel_notebook.front.explain` from `keel_noteb
 """
 
 
+_LATER = "\nNot raised by this version: the code is reserved.\n"
+
+
 def errors_page() -> str:
     """``docs/errors.md``: every code with its texts, and whether this version raises it."""
     parts = [_HEAD]
     for code in sorted(catalogue()):
         found = explained(code)
-        later = "" if code in raised_here() else "\nNot raised by this version: the code is reserved.\n"
+        later = "" if code in raised_here() else _LATER
+        if code in errors.NOTED:
+            later = "\nIt stands in a note on your own exception, which is raised as it is.\n"
         parts.append(
             f"## KEEL-{code}: {found.title}\n\n- **What**: {found.what}\n- **Why**: {found.why}\n"
             f"- **Next**: {found.next}\n{later}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from traitlets import Bool, Enum, List, Unicode, default
+from traitlets import Bool, Enum, Int, List, Unicode, default
 from traitlets.config import Configurable
 
 MODES = ("live", "replay", "verify", "off")
@@ -30,6 +30,7 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
         help="Steps that used the network, child processes or a clock in a finished run: replay them in a new one, or "
         "execute them once more; auto: execute where no front end is there (keel run, papermill, nbclient).",
     ).tag(config=True)
+    most_steps = Int(10_000, min=0, help="Different steps that one run may have; 0: no limit.").tag(config=True)
     budget = Unicode(help="Bytes that the values of a journal may take, like 20GB; off: no limit.").tag(config=True)
     verify = List(Unicode(), help="Steps that mode `verify` executes; empty: all of them.").tag(config=True)
     trust = Unicode(help="Id of a journal whose records count as yours although another key sealed them.").tag(

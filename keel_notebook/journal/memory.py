@@ -151,7 +151,7 @@ class MemoryJournal:
     def _object(self, digest: Digest | None) -> bytes:
         content = None if digest is None else self.folder.objects.get(digest)
         if content is None:
-            raise DamagedError(what="a payload", detail="an object is missing", object=digest)
+            raise DamagedError(what="a payload", detail="an object is missing")
         if hashlib.blake2b(content, digest_size=32).hexdigest() != digest:
-            raise DamagedError(what="a payload", detail="an object is not what was written", object=digest)
+            raise DamagedError(what="a payload", detail="an object is not what was written")
         return content

@@ -297,10 +297,10 @@ class Objects:
     def _missing(self, digest: Digest) -> DamagedError | JournalUnreachableError:
         if not os.path.isdir(self._place.path):
             return JournalUnreachableError(journal=self._place.path, detail="the folder is gone")
-        return DamagedError(what="a payload", detail=f"object {digest[:12]}… is missing", object=digest)
+        return DamagedError(what="a payload", detail=f"object {digest[:12]}… is missing")
 
     def _damaged(self, digest: Digest) -> DamagedError:
-        return DamagedError(what="a payload", detail=f"object {digest[:12]}… is not what was written", object=digest)
+        return DamagedError(what="a payload", detail=f"object {digest[:12]}… is not what was written")
 
 
 def _flat(part: memoryview | bytes) -> memoryview:

@@ -9,7 +9,7 @@ from keel_notebook.core.flowstate import FlowStatus, flow_state
 from keel_notebook.core.model import Kind, Status
 from keel_notebook.engine.lease import TTL_S, Holder, Lease
 from keel_notebook.engine.strict import Identity, NoLease, Rules, enter
-from keel_notebook.errors import DeadError, DiskFullError, LeaseError
+from keel_notebook.errors import DeadError, DiskFullError, LeaseError, StepCapError
 from keel_notebook.journal.memory import MemoryFolder, MemoryJournal
 from tests.support.kernels import SEAL, ManualClock
 
@@ -287,3 +287,16 @@ def test_o20_a_store_without_leases_works_uncoordinated(house):
     assert first.call("a", ok(1)) == ok(1)()
     first.complete()
     assert enter(ID, journal=journal, clock=house.clock, lease=NoLease(), rules=Rules()).pure
+
+
+def test_z26_the_call_above_the_cap_aborts_the_flow_and_does_not_happen(house):
+    flow = house.enter(most_steps=2)
+    assert [flow.call(f"c{n}", ok(n))["result"] for n in (1, 2)] == ["ok", "ok"]
+    ran = []
+    refused = flow.call("c3", lambda: ran.append(3))
+    assert (refused["error"]["code"], ran) == ("KEEL-E061", [])
+    assert house.state.status is FlowStatus.ABORTED
+    with pytest.raises(StepCapError):
+        flow.value(Kind.TIME, "now", 1.0)
+    again = house.enter(most_steps=0)
+    assert [again.call(f"c{n}", ok(n))["result"] for n in (1, 2, 3)] == ["ok", "ok", "ok"], "0: as many as there are"

@@ -1,5 +1,6 @@
 """Every error has a code, and every code its texts (K45); no message holds a value (Z30)."""
 
+import ast
 import pickle
 import re
 import string
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keel_notebook import errors
-from keel_notebook.errors import KeelError, UnknownNameError, catalogue
+from keel_notebook.errors import NOTED, KeelError, UnknownNameError, catalogue
 from keel_notebook.front.explain import errors_page, explained, raised_here
 
 PINNED = [
@@ -76,7 +77,7 @@ def test_every_code_is_in_the_docs_as_errors_json_has_it():
 
 
 def test_the_docs_say_which_codes_are_reserved():
-    assert errors_page().count("the code is reserved") == len(catalogue()) - len(raised_here())
+    assert errors_page().count("the code is reserved") == len(catalogue()) - len(raised_here() | NOTED)
 
 
 @pytest.mark.parametrize("written", ["E031", "e031", "KEEL-E031", "keel-e031", " E031 "])
@@ -94,3 +95,49 @@ def test_an_explanation_reads_without_facts():
     found = explained("E032")
     assert found.what == "step STEP is dead: the kernel died DEATHS times in a row while it ran"
     assert "{" not in str(found)
+
+
+# ---- the raise sites, read as code
+
+SOURCES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(Path(errors.__file__).parent.rglob("*.py"))}
+BY_NAME = {cls.__name__: cls for cls in CLASSES}
+MADE = [
+    (f"{path.name}:{node.lineno}", BY_NAME[node.func.id], node)
+    for path, tree in SOURCES.items()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME
+]
+
+
+def test_k45_every_class_is_raised_somewhere():
+    assert {cls for _, cls, _ in MADE} == set(CLASSES) - {KeelError}
+
+
+def test_k45_every_code_that_is_written_in_the_code_is_in_the_catalogue_and_the_other_way_round():
+    """A code of the catalogue is raised, noted on the person's own error, or called reserved in the docs."""
+    named = {
+        code
+        for tree in SOURCES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for code in re.findall(r"(?<![0-9A-Za-z])(?:KEEL-)?(E0\d{2})(?![0-9A-Za-z])", node.value)
+    }
+    assert named - set(catalogue()) == set()
+    reserved = set(re.findall(r"## KEEL-(E\d{3})[^#]*?the code is reserved", PAGE.read_text("utf-8")))
+    assert reserved == set(catalogue()) - {cls.code for cls in CLASSES} - NOTED
+
+
+def test_k45_every_raise_site_gives_the_facts_that_its_text_shows_and_no_other():
+    """A fact that is missing is shown as "?"; one that no text shows is lost; nobody gives a value as a fact."""
+    wrong = []
+    for where, cls, node in MADE:
+        given = {word.arg for word in node.keywords if word.arg is not None}
+        if issubclass(cls, errors.DamagedError):
+            given -= {"step"}  # said with ``what``, where it is known
+        texts = {part: text for part, text in catalogue()[cls.code].items() if part not in given & {"why", "next"}}
+        shown = set().union(*map(fields, texts.values()))
+        whole = any(word.arg is None for word in node.keywords)  # ``**facts``: somebody else gives them
+        lost, missing = given - shown - {"why", "next"}, shown - given
+        if node.args or lost or (missing and not whole):
+            wrong.append((where, cls.__name__, sorted(lost), sorted(missing)))
+    assert not wrong
