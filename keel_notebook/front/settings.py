@@ -49,6 +49,11 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     def _verify(self) -> list[str]:
         return os.environ.get("KEEL_VERIFY", "").split()
 
+    @default("most_steps")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _most_steps(self) -> int:
+        told = os.environ.get("KEEL_MOST_STEPS", "")
+        return int(told) if told.isdecimal() else 10_000
+
     @default("budget")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _budget(self) -> str:
         return os.environ.get("KEEL_BUDGET", "")

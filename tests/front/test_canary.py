@@ -68,4 +68,5 @@ def test_z30_no_credential_is_in_anything_that_is_said(code, book, monkeypatch):
         assert "CANARY" not in text
         assert not any(token in text for token in tokens)
     if code != "E001":  # nothing began
-        assert json.loads(CliRunner().invoke(keel, ["status", "--json"]).stdout)["flow"]
+        shown = CliRunner().invoke(keel, ["status", "--json"]).stdout
+        assert json.loads(shown).get("flow"), shown
