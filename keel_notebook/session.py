@@ -27,7 +27,7 @@ from keel_notebook.capture.started import note_start
 from keel_notebook.core.passes import Places
 from keel_notebook.engine import host
 from keel_notebook.engine.inside import run_inside
-from keel_notebook.errors import InternalError, KeelError
+from keel_notebook.errors import DiskFullError, InternalError, JournalUnreachableError, KeelError
 
 if TYPE_CHECKING:
     from keel_notebook.core.model import Entry
@@ -280,6 +280,9 @@ class Session:
             return self._without_journal(cell, error, tree)
         try:
             return leader.decide_auto(cell, tree, again=self._again) if automatic else leader.decide(cell, tree)
+        except (DiskFullError, JournalUnreachableError) as error:
+            leader.forget()
+            return self._without_journal(cell, error, tree)
         except KeelError as error:
             raise rejected(error) from None
 
@@ -301,8 +304,8 @@ class Session:
         return tree
 
     def _without_journal(self, cell: RunningCell, error: KeelError, tree: ast.Module) -> ast.Module:
-        """A journal that cannot be opened at all never stops a cell, unless nothing may be executed or done twice."""
-        if self.settings.mode == _REPLAY or _may_do_harm(cell):
+        """A journal that cannot be used never stops a cell, unless nothing may be executed or done twice (K41, K42)."""
+        if self.settings.mode == _REPLAY or self.settings.strict or _may_do_harm(cell):
             raise rejected(error)
         if str(error) != self._told:
             say(f"steps run, not durable: {error}")

@@ -30,7 +30,8 @@ from keel_notebook.core.ports import Clock, Digested, FlowRecords, Journal
 from keel_notebook.core.reads import CellNames
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.resuming import of_root
-from keel_notebook.core.units import count, size_b
+from keel_notebook.core.retention import budget_of
+from keel_notebook.core.units import count
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guarded import EffectParts, Guarded
 from keel_notebook.engine.lanes import LaneKeeper
@@ -43,7 +44,7 @@ from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
 from keel_notebook.engine.stepper import Stepper
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import KeelError
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import (
     FlowSeen,
@@ -363,16 +364,6 @@ def _close(files: FileWatch, journal: Journal) -> None:
     journal.close(clean=True)
 
 
-def budget_of(setting: str) -> str:
-    """``Keel.budget`` as the journal takes it: bytes, ``default``, or empty for none. Raises SettingsError (E001)."""
-    if setting in {"", "off"}:
-        return "" if setting else "default"
-    try:
-        return str(size_b(setting))
-    except ValueError as error:
-        raise SettingsError(where="Keel.budget", detail=str(error)) from None
-
-
 def _opened(kernel: Kernel, settings: Any, folder: Path, seal: OwnerSeal) -> tuple[SharedJournal, FlowSeen, Path]:
     """The journal, the flow of this notebook in it, and where leases lie. Who only compares changes none of them."""
     notebook, clock = notebook_path(kernel.shell, kernel.cwd), kernel.clock
@@ -384,4 +375,8 @@ def _opened(kernel: Kernel, settings: Any, folder: Path, seal: OwnerSeal) -> tup
     journal = SharedJournal(
         open_journal(folder, clock=clock, seal=seal, notebook=told, cwd=cwd, budget=budget_of(settings.budget))
     )
-    return journal, find_flow(folder, notebook=notebook, name=name, key=key), folder / "leases"
+    try:
+        return journal, find_flow(folder, notebook=notebook, name=name, key=key), folder / "leases"
+    except KeelError:
+        journal.close(clean=True)
+        raise

@@ -17,6 +17,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, FlowId, Kind, Status
+from keel_notebook.core.units import size_b
+from keel_notebook.errors import SettingsError
 
 KEEP_S = 30 * 86_400.0
 """Seconds for which superseded records are kept where nobody says otherwise."""
@@ -147,3 +149,13 @@ def _with_refs(tiers: dict[EntryId, int], entries: Iterable[Entry]) -> None:
             if ref in tiers and tiers[ref] > tiers[ident]:
                 tiers[ref] = tiers[ident]
                 waiting.append(ref)
+
+
+def budget_of(setting: str) -> str:
+    """``Keel.budget`` as the journal takes it: bytes, ``default``, or empty for none. Raises SettingsError (E001)."""
+    if setting in {"", "off"}:
+        return "" if setting else "default"
+    try:
+        return str(size_b(setting))
+    except ValueError as error:
+        raise SettingsError(where="Keel.budget", detail=str(error)) from None

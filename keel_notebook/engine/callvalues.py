@@ -89,7 +89,7 @@ def unpacked(parts: CallParts, entry: Entry) -> Any:
     Raises DamagedError (E051), EnvelopeError (E004), UntrustedError (E050): never a guess (Z13).
     """
     if entry.payload is None:
-        raise DamagedError(what="the result of a call", step=entry.step, detail="there is none")
+        raise DamagedError(what=f"the result of a call in step {entry.step}", detail="there is none")
     if "form" not in entry.ambient:
         return plain.opened(parts.journal.read(entry.payload.head))
     found = parts.codec.unpack(entry.payload, resolve=_nothing_known).names
@@ -97,4 +97,4 @@ def unpacked(parts: CallParts, entry: Entry) -> Any:
 
 
 def _nothing_known(known: Known) -> Any:
-    raise DamagedError(what="the result of a call", step=known.entry, detail="it refers to a value elsewhere")
+    raise DamagedError(what=f"the result of a call ({known.entry})", detail="it refers to a value elsewhere")

@@ -88,4 +88,4 @@ def _put_back(calls: Calls, entry: Entry) -> int:
 
 
 def _nothing_known(known: Known) -> Any:
-    raise DamagedError(what="the state of a loop", step=known.entry, detail="it refers to a value elsewhere")
+    raise DamagedError(what=f"the state of a loop ({known.entry})", detail="it refers to a value elsewhere")

@@ -268,7 +268,7 @@ class Runner:
     def put_back(self, name: str, entry: Entry) -> None:
         """Bind a name, with all its aliases, to the value that an entry holds. Raises as ``prepare`` does."""
         if entry.payload is None:
-            raise DamagedError(what="the payload", step=entry.step, detail="there is none")
+            raise DamagedError(what=f"the payload of step {entry.step}", detail="there is none")
         values = self._parts.codec.unpack(entry.payload, resolve=self._parts.references.resolver(entry, {}))
         self._put_for_all(name, values.names[name])
 

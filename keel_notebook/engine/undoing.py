@@ -211,4 +211,4 @@ class Undoer:
 
 
 def _unknown(known: Known) -> Any:
-    raise DamagedError(what="an undo", step=known.entry, detail="it refers to a value elsewhere")
+    raise DamagedError(what=f"an undo ({known.entry})", detail="it refers to a value elsewhere")

@@ -144,7 +144,9 @@ class Promise:
         if answer is None:
             return None
         if answer.payload is None or answer.entry in found.untrusted:
-            raise DamagedError(what="the answer to a promise", step=self._here.step, detail="it is not sealed by you")
+            raise DamagedError(
+                what=f"the answer to a promise of step {self._here.step}", detail="it is not sealed by you"
+            )
         return (plain.opened(parts.journal.read(answer.payload.head)),)
 
     def result(self, timeout: float | None = None) -> Any:

@@ -76,6 +76,11 @@ def set_aside(place: Folder, paths: Iterable[str], why: str) -> list[str]:
     return moved
 
 
+def was_set_aside(place: Folder, path: str) -> bool:
+    """Whether a file of this name was ever set aside."""
+    return os.path.lexists(_aside(place, path, 1))
+
+
 def cloud_folder(path: str) -> str | None:
     """The name of the service that synchronises a folder, or None where none is known to."""
     real = os.path.realpath(path)

@@ -58,7 +58,9 @@ class FlowLog:
         return [self._raw[entry.entry] for entry in self.entries()]
 
     def add(self, new: Written) -> None:
-        """Take an entry in, unless a later one under its id is there."""
+        """Take an entry in, unless a later one under its id is there, or it was moved here from another flow."""
+        if new.entry.flow != self.flow:
+            return
         ident = new.entry.entry
         old_stamp = self._stamps.get(ident, -1)
         if old_stamp > new.stamp:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import time
 from pathlib import Path
@@ -21,12 +22,14 @@ from msgspec.structs import replace
 from keel_notebook.core.ids import default_flow, named_flow, text_digest
 from keel_notebook.core.model import Digest, FlowId
 from keel_notebook.errors import JournalUnreachableError, SettingsError, UnknownNameError
-from keel_notebook.journal.damage import set_aside
+from keel_notebook.journal.damage import set_aside, was_set_aside
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.wholefiles import create_whole, read_whole, replace_whole
 
 _SCHEMA: Final = "keel.flow/v1"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+"""What an id is made of: files are named after it, so that one of a stranger must not lead elsewhere."""
 
 
 class FlowSeen(Struct, frozen=True):
@@ -104,21 +107,24 @@ def known_flows(folder: Path | str) -> list[FlowSeen]:
 def note_first_step(flow: FlowSeen, code: Digest | None) -> FlowSeen:
     """Keep the code of the first step that was executed in a flow, and return the flow with it.
 
-    Raises DiskFullError and JournalUnreachableError.
+    Where that cannot be written, the flow as it was: a later kernel notes it, and no record needs it.
     """
     if not flow.file or code is None or flow.first_code == code:
         return flow
     place = Folder(os.path.dirname(os.path.dirname(flow.file)))
     noted = replace(flow, first_code=code)
-    with spoken(place.path):
+    try:
         replace_whole(flow.file, _encoded(place, noted))
+    except OSError:
+        return flow
     return noted
 
 
 def note_auto(flow: FlowSeen, auto_s: float | None) -> FlowSeen:
     """Keep whether the flow is in auto mode (`%keel auto`), and return the flow with it.
 
-    The default flow, which stands for no notebook in particular, keeps nothing. Raises as ``note_first_step``.
+    The default flow, which stands for no notebook in particular, keeps nothing. Raises DiskFullError and
+    JournalUnreachableError.
     """
     noted = replace(flow, auto_s=auto_s)
     if flow.file and flow.auto_s != auto_s:
@@ -155,7 +161,8 @@ def adopt(folder: Path, *, notebook: Path, first_code: Digest | None, key: str =
         except FileNotFoundError:
             return None
         adopted = replace(gone[0], notebook=path, file=target)
-        replace_whole(target, _encoded(place, adopted))
+        with contextlib.suppress(OSError):  # only what people see: the file lies under the new path already
+            replace_whole(target, _encoded(place, adopted))
         return adopted
 
 
@@ -183,6 +190,8 @@ def move_flows(folder: Path, old: Path, new: Path) -> int:
 def _found_or_made(place: Folder, wanted: FlowSeen) -> FlowSeen:
     found = _read(place, wanted.file)
     if found is None:
+        if was_set_aside(place, wanted.file):
+            wanted = _found_by_runs(place, wanted)
         try:
             os.makedirs(place.flows, mode=0o700, exist_ok=True)
             create_whole(wanted.file, _encoded(place, wanted))
@@ -196,6 +205,14 @@ def _found_or_made(place: Folder, wanted: FlowSeen) -> FlowSeen:
         with contextlib.suppress(OSError):  # only what people see
             replace_whole(found.file, _encoded(place, found))
     return found
+
+
+def _found_by_runs(place: Folder, wanted: FlowSeen) -> FlowSeen:
+    from keel_notebook.journal.lostflows import flow_of_runs  # noqa: PLC0415 it reads this module, and is hardly needed
+
+    known = {flow.id for flow in known_flows(place.path)}
+    lost = None if wanted.name else flow_of_runs(place, _relative(place, wanted.notebook), known=known)
+    return wanted if lost is None else replace(wanted, id=lost)
 
 
 def _read(place: Folder, file: str) -> FlowSeen | None:
@@ -228,7 +245,7 @@ def _parsed(file: str) -> dict[str, Any]:
     for last in (False,) * 20 + (True,):
         try:
             raw = json.loads(read_whole(file))
-            if isinstance(raw, dict) and isinstance(raw.get("flow"), str):
+            if isinstance(raw, dict) and _is_plain(raw.get("flow")) and _is_whole(raw):
                 return raw
         except ValueError:
             pass
@@ -237,12 +254,25 @@ def _parsed(file: str) -> dict[str, Any]:
     raise ValueError("not a flow")
 
 
+def _is_plain(ident: object) -> bool:
+    return isinstance(ident, str) and _PLAIN.fullmatch(ident) is not None
+
+
+def _is_whole(raw: dict[str, Any]) -> bool:
+    return raw.get("check") in {None, _check(raw)}  # None: written before files had one
+
+
+def _check(raw: dict[str, Any]) -> Digest:
+    return text_digest("flow file", json.dumps({**raw, "check": None}, sort_keys=True))
+
+
 def _encoded(place: Folder, flow: FlowSeen) -> bytes:
     kept: dict[str, Any] = {"schema": _SCHEMA, "flow": flow.id, "name": flow.name, "key": flow.key}
     kept["notebook"] = _relative(place, flow.notebook) if flow.notebook else ""
     kept["first_code"] = flow.first_code
     if flow.auto_s is not None:
         kept["auto"] = flow.auto_s
+    kept["check"] = _check(kept)
     return json.dumps(kept, indent=1).encode("utf-8", "surrogatepass")
 
 

@@ -25,6 +25,7 @@ from keel_notebook.journal.drives import is_local
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.streams import Stream, Ways
 from keel_notebook.journal.wholefiles import read_whole, sync_file, sync_folder, write_all
+from keel_notebook.journal.wire import is_digest
 
 INLINE_MAX: Final = 16 << 10
 """Bytes: up to here content lies in the entry itself."""
@@ -87,7 +88,9 @@ class Objects:
         return is_local(self._place.path)
 
     def path(self, digest: Digest) -> str:
-        """Where an object lies."""
+        """Where an object lies. Raises DamagedError (E051) where this is no digest: it must not lead elsewhere."""
+        if not is_digest(digest):
+            raise DamagedError(what="a payload", detail="its object has no digest as name")
         return f"{self._place.objects}/{digest[:2]}/{digest[2:]}"
 
     def put(self, parts: Iterable[memoryview | bytes]) -> Digest:
@@ -145,7 +148,7 @@ class Objects:
 
     def holds(self, digest: Digest) -> bool:
         """Whether an object is there."""
-        return os.path.exists(self.path(digest))
+        return is_digest(digest) and os.path.exists(self.path(digest))
 
     def content(self, blob: Blob) -> bytes:
         """What a blob stands for, checked. Raises DamagedError (E051)."""

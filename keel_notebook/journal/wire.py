@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import msgpack
 import msgspec
@@ -16,6 +17,8 @@ from keel_notebook.errors import InternalError
 from keel_notebook.journal.frames import MAX_BODY
 
 SEGMENT_SCHEMA: Final = "keel.segment/v1"
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+"""What an object is named by."""
 _START_FIELDS: Final = RunStart.__struct_fields__
 _encoder: Final = msgspec.msgpack.Encoder()
 
@@ -98,8 +101,13 @@ def entry_of(wire: Mapping[str, Any]) -> Entry:
         raise BodyError(type(error).__name__) from error
 
 
+def is_digest(name: object) -> TypeGuard[Digest]:
+    """Whether this names an object: a digest, and so no way to anywhere else."""
+    return isinstance(name, str) and _DIGEST.fullmatch(name) is not None
+
+
 def objects_of(entry: Entry) -> tuple[Digest, ...]:
-    """The objects that an entry names."""
+    """The objects that an entry names. What is no digest names none: an entry of a stranger may say anything."""
     if entry.payload is None and entry.outputs is None:
         return ()
     named: list[Digest | None] = []
@@ -107,7 +115,7 @@ def objects_of(entry: Entry) -> tuple[Digest, ...]:
         named = [entry.payload.head.object, *entry.payload.buffers]
     if entry.outputs is not None:
         named.append(entry.outputs.object)
-    return tuple(digest for digest in named if digest is not None)
+    return tuple(digest for digest in named if is_digest(digest))
 
 
 def start_to_wire(start: RunStart, space: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ here, in the tests, and the product knows nothing of it.
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import json
@@ -23,6 +24,7 @@ from typing import Any
 from keel_notebook.capture.opens import Opens
 
 ROOT = Path(__file__).parents[2]
+FAULTED = "faulted"
 _WRITES = ("write", "pwrite", "writev", "rename", "replace", "link", "ftruncate", "posix_fallocate", "mkdir", "unlink")
 
 
@@ -37,6 +39,8 @@ class Order:
     after: bool = False
     blind: bool = False
     """The system does not tell what is opened, as on other systems than Linux."""
+    fault: Sequence[Any] = ()
+    """What the disk answers from which call on, as ``faulty`` takes it."""
 
 
 @dataclass(frozen=True)
@@ -104,16 +108,18 @@ class Zygote:
         self._process.stdout.close()
 
 
+def in_journal(target: object) -> bool:
+    """Whether a path or an open file lies in a journal."""
+    try:
+        path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fsdecode(target)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return False
+    return "/.keel" in os.path.abspath(path)
+
+
 def die_at(number: int, *, after: bool) -> None:
     """Make this process kill itself before (or after) its n-th call that changes something in a journal."""
     calls = 0
-
-    def in_journal(target: object) -> bool:
-        try:
-            path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fsdecode(target)  # type: ignore[arg-type]
-        except (OSError, TypeError):
-            return False
-        return "/.keel" in os.path.abspath(path)
 
     def wrap(name: str) -> None:
         real = getattr(os, name)
@@ -137,12 +143,48 @@ def die_at(number: int, *, after: bool) -> None:
         wrap(name)
 
 
+def faulty(number: int, error: str, lasting: bool, names: Sequence[str]) -> None:
+    """Make the n-th of the named calls in a journal (``lasting``: and every later one) go wrong.
+
+    ``error`` is the name of an errno; or ``short``: the system takes half of what is written and says so; or ``torn``:
+    it takes half, and then the disk is full. A file ``FAULTED`` in the working directory tells that it came so far.
+    """
+    calls = 0
+
+    def wrap(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(target: Any, *rest: Any, **named: Any) -> Any:
+            nonlocal calls
+            if not in_journal(target):
+                return real(target, *rest, **named)
+            calls += 1
+            if calls < number or (calls > number and not lasting):
+                return real(target, *rest, **named)
+            Path(FAULTED).touch()
+            if error in {"short", "torn"}:
+                if name in {"write", "pwrite"} and len(rest[0]) > 1:
+                    rest = (memoryview(rest[0])[: len(rest[0]) // 2], *rest[1:])
+                done = real(target, *rest, **named)
+                if error == "short":
+                    return done
+            code = getattr(errno, "ENOSPC" if error == "torn" else error)
+            raise OSError(code, os.strerror(code))
+
+        setattr(os, name, call)
+
+    for name in names:
+        wrap(name)
+
+
 def _shell(order: Order) -> None:
     """In the forked child: one shell and its cells."""
     os.chdir(order.folder)
     os.environ["JPY_SESSION_NAME"] = str(Path(order.folder) / "a.ipynb")
     if order.kill_at:
         die_at(order.kill_at, after=order.after)
+    if order.fault:
+        faulty(*order.fault)
     if order.blind:
         Opens.make = classmethod(lambda _: None)  # type: ignore[assignment,method-assign]
     from IPython.core.interactiveshell import InteractiveShell

@@ -13,9 +13,10 @@ from keel_notebook.core.ids import default_flow, named_flow
 from keel_notebook.core.model import Digest
 from keel_notebook.errors import JournalUnreachableError
 from keel_notebook.journal import troubles
+from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import adopt, find_flow, known_flows, note_first_step
 from keel_notebook.journal.reader import read_journal
-from tests.journal.journals import entry, killed_child, opened
+from tests.journal.journals import KeySeal, RealClock, entry, killed_child, opened
 
 CODE = Digest("c" * 32)
 
@@ -136,9 +137,32 @@ def test_a_damaged_flow_file_is_set_aside_and_a_newer_one_is_refused(folder: Pat
     assert find_flow(folder, notebook=a).id != flow.id
     assert "damaged" in troubles(folder)[0]
     kept = json.loads(Path(flow.file).read_text())
-    Path(flow.file).write_text(json.dumps({**kept, "schema": "keel.flow/v2"}))
+    Path(flow.file).write_text(json.dumps({**kept, "schema": "keel.flow/v2", "check": None}))
     with pytest.raises(JournalUnreachableError, match="newer"):
         find_flow(folder, notebook=a)
+
+
+@pytest.mark.parametrize("at", range(0, 180, 9))
+def test_c82_a_bit_flipped_in_a_flow_file_leads_to_no_other_flow(folder: Path, at: int) -> None:
+    a = notebook(folder)
+    flow = find_flow(folder, notebook=a)
+    raw = bytearray(Path(flow.file).read_bytes())
+    raw[at] ^= 0x11
+    Path(flow.file).write_bytes(raw)
+    assert find_flow(folder, notebook=a).id == flow.id or "damaged" in troubles(folder)[0]
+
+
+def test_c82_the_flow_of_a_damaged_file_is_found_again_by_its_runs(folder: Path) -> None:
+    a = notebook(folder)
+    flow = note_first_step(find_flow(folder, notebook=a), CODE)
+    journal = open_journal(folder, clock=RealClock(), seal=KeySeal(), notebook=str(a), cwd="/", rest_s=None)
+    journal.append(entry(journal, flow=flow.id))
+    journal.close(clean=True)
+    Path(flow.file).write_text("{half")
+    known_flows(folder)  # whoever lists them sets it aside
+    assert find_flow(folder, notebook=a).id == flow.id
+    assert "damaged" in troubles(folder)[0]
+    assert find_flow(folder, notebook=notebook(folder, "b.ipynb")).id != flow.id
 
 
 def test_the_reader_lists_flows_with_notebook_activity_and_runs(folder: Path) -> None:
