@@ -37,6 +37,7 @@ trust
 headless
 frontend
 guarantees
+reliability
 reference
 cli
 errors
