@@ -17,12 +17,14 @@ from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.outlines import Outlines
 from keel_notebook.payload.paths import path_to
 from keel_notebook.payload.shapes import Shapes, Unknown
+from keel_notebook.payload.streamed import stamp
 from keel_notebook.payload.trees import NotATree, TreeWalk
 from keel_notebook.payload.typename import type_name
 
-VERSION = "keel-notebook digest of values, version 2"
+VERSION = "keel-notebook digest of values, version 3"
 """Part of the key: whoever changes what is hashed changes this, and old digests are equal to none."""
 _BYTES = 16
+_MOST_SEEN = 1_000
 
 
 class StructuralDigester:
@@ -39,6 +41,8 @@ class StructuralDigester:
             raise ValueError("a salt has 32 bytes")
         self._key = blake3(salt, derive_key_context=VERSION).digest()
         self._definitions = definitions
+        self._seen: dict[bytes, bytes] = {}
+        """Digests of large plain values that were looked at before, by their stamps."""
 
     def digest(self, value: Any) -> Digested:
         """The digest of one value. Never raises: what cannot be digested says why (``items[3] (generator)``)."""
@@ -82,7 +86,18 @@ class StructuralDigester:
     def _walk(self, value: Any, shapes: Shapes, fold: FoldWalk) -> bytes:
         """By the first walk that can: the value alone decides which one, however its objects are shared."""
         with contextlib.suppress(NotATree):
-            return TreeWalk(shapes, self._key, unfolds=fold.unfolds).digest(value)
+            return TreeWalk(shapes, self._key, fold=fold).digest(value)
+        seen = stamp(value, self._key) if type(shapes) is Shapes else None  # outlines see less of a value than it is
+        digest = None if seen is None else self._seen.get(seen)
+        if digest is None:
+            digest = self._patiently(value, shapes, fold)
+            if seen is not None:
+                if len(self._seen) >= _MOST_SEEN:
+                    self._seen.clear()
+                self._seen[seen] = digest
+        return digest
+
+    def _patiently(self, value: Any, shapes: Shapes, fold: FoldWalk) -> bytes:
         with contextlib.suppress(NotATree):
             return fold.digest(value)
         return GraphWalk(shapes, self._key).digest(value)

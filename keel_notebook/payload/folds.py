@@ -1,360 +1,348 @@
 """The folding walk: digests of values that share their parts too much, or are too deep, to be written out as a tree.
 
-Equal values are one *class*: a class is interned by what is in it, scalars as they are and containers as classes, so
-it is found in the order children first, by one tuple and one look into a table for each object. Then the classes are
-written once each, from the root, numbered where they are first met. What is written depends on nothing but the
-unfolded value: two objects that are equal are one class, whether they are one object or not.
+Equal values are one *class*. Which are equal is found by refinement: first by what they hold themselves, then again and
+again by the classes of what is in them, until nothing new is told apart. That is quick, because objects mostly have
+names of their own, and right for cycles too. Where it takes many rounds, the order children first is looked for, in
+which one round is enough. Then the classes are written once each, from the root, numbered where they are first met.
+What is written depends on nothing but the unfolded value: two objects that are equal are one class, whether they are
+one object or not.
 
-A cyclic value raises ``NotATree``: only ``graphs`` knows what it unfolds to.
+A cyclic value that takes many rounds, or that holds a set in a cycle, raises ``NotATree``: ``graphs`` is more patient.
 """
 
 from __future__ import annotations
 
-import functools
 import marshal
 import math
-import struct
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, count, islice, repeat
-from types import EllipsisType, ModuleType
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
+from itertools import count, islice, repeat
+from types import ModuleType
 from typing import Any
 
 from blake3 import blake3
 
-from keel_notebook.payload.memory import Memory, text_memory
+from keel_notebook.payload.apart import SETS, Apart, Takes, containers
+from keel_notebook.payload.columns import Column, column
+from keel_notebook.payload.groups import MARSHAL, Family, Group, Met, by_type, start_of, unlike
+from keel_notebook.payload.order import sortable
 from keel_notebook.payload.shapes import Shape, Shapes
-from keel_notebook.payload.trees import NotATree, is_namedtuple, sortable
+from keel_notebook.payload.trees import NotATree
 
-_EXACT = frozenset({type(None), int, str, bytes})
-"""Scalars that are equal only to what is the same: they stand for themselves (``1 == True == 1.0``, so no others)."""
-_SCALARS = _EXACT | {bool, float, EllipsisType, type(NotImplemented)}
-_SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple"}
-_SETS: dict[type, str] = {set: "set", frozenset: "frozenset"}
-_LONG = 1 << 16
+_LENGTHY = frozenset({list, tuple, dict})
 _CHUNK = 1 << 13
 _MOST_SETS = 16
-_REPEATED = 3
-"""How often an object may be met anew on longer and longer ways before the order is found object by object."""
-_PATIENCE = 1_000
-_FEW_TYPES = 4
+_ROUNDS = 16
+_MOST_NEW = 1_000
+"""So many new objects may a value have beside those that were looked at before, to be looked at alone."""
+_KEYED = frozenset({"dict", "attributes"})
 _FEW = 8
-_WIDEST = 64
-
-_MARSHAL = 2
-"""The version that knows no references: equal values give equal bytes."""
-_Head = str | complex
+_DEEP = 512
+_SAMPLE, _MANY, _LEVELS = 64, 32, 8
 
 
 class FoldWalk:
-    """The digests of values without cycles; what one walk has seen of the first it need not look at for the next.
+    """The digests of values; what one walk has seen of the first it need not look at for the next.
 
-    A class is a number, in the imaginary part of a complex one, which no scalar here is equal to.
+    Objects have numbers, in the order in which they are met. A class has the number of one of its objects.
     """
 
     def __init__(self, shapes: Shapes, key: bytes) -> None:
         self._shapes = shapes
         self._key = key
-        self._taken: dict[int, Shape] = {}
-        self._classes: dict[int, complex] = {}
-        self._tables: defaultdict[_Head, dict[Any, complex]] = defaultdict(dict)
-        self._fresh = map(complex, repeat(0.0), count(1))
+        self._takes = Takes(shapes)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._objects: list[Any] = []
+        self._classes: list[int] = []
+        self._groups: list[Group] = []
+        self._coded: list[complex] = []
+        self._codes: list[complex] = []
+        self._sizes: set[tuple[type, int]] | None = None
         self._digests: dict[Any, bytes] = {}
-        self._alive: list[Any] = []
-        self._cyclic = False
+        self._rounds: int | None = None
 
     def digest(self, value: Any) -> bytes:
-        """The digest of ``value``. Raises NotATree for a cycle, and Unknown for a value without a shape."""
-        if self._cyclic:
-            self._cyclic = False
-            raise NotATree
-        self.__dict__.pop("_content", None)
-        for layer in self._children_first(value):
-            for cls, members in _by_type(layer):
-                self._intern(cls, members)
-        return self._written(self._codes([value]), depth=0)
+        """The digest of ``value``. Raises NotATree as said above, and Unknown for a value without a shape."""
+        if not (self._objects and self._added(value)):
+            self._sort_out(value)
+        return self._written(self._column([value]), depth=0)
+
+    def deep(self, value: Any) -> bool:
+        """Whether even the first objects of every level have many levels below them: no tree to be written out."""
+        level = [value]
+        for _ in range(_LEVELS):
+            level = [part for each in level[:_SAMPLE] for part in self._takes.below(each)]
+        return len(level) >= _MANY
 
     def unfolds(self, value: Any) -> tuple[float, float]:
         """How many items the value has at least as a tree, and how deep that is at least; endless for a cycle."""
         items: dict[int, float] = {}
         depths: dict[int, float] = {}
         try:
-            for layer in self._one_by_one(value):
-                for part in layer:
-                    inside = [
-                        id(each) for each in self._inside(type(part), [part]) if not isinstance(each, type | ModuleType)
-                    ]
-                    own = len(part) if type(part) in _SEQUENCES or type(part) is dict else 0
-                    items[id(part)] = own + sum(map(items.__getitem__, inside))
-                    below = max(map(depths.__getitem__, inside), default=-1.0) if type(part) not in _SETS else -1.0
-                    depths[id(part)] = below + 1
+            for part in self._children_first(value):
+                parts = self._takes.parts(part)
+                inside = [id(each) for each in parts if not isinstance(each, type | ModuleType)]
+                own = len(part) if type(part) in _LENGTHY else 0
+                items[id(part)] = own + sum(map(items.__getitem__, inside))
+                below = max(map(depths.__getitem__, inside), default=-1.0) if type(part) not in SETS else -1.0
+                depths[id(part)] = below + 1
         except NotATree:
-            self._cyclic = True
             return math.inf, math.inf
         return items.get(id(value), 0), depths.get(id(value), 0)
 
-    # ---- in which order ----------------------------------------------------------------------------------
+    # ---- which are equal ---------------------------------------------------------------------------------
 
-    def _children_first(self, value: Any) -> Iterator[list[Any]]:
-        """All containers, in layers: whatever is in one comes in an earlier layer, or once more."""
-        levels: list[dict[int, Any]] = []
-        level = {id(part): part for part in self._parts_of([[value]])}
-        seen: set[int] = set()
-        met = 0
+    def _sort_out(self, value: Any) -> None:
+        """Give a class to everything in ``value``, and to nothing else."""
+        self._forget()
+        try:
+            families = self._found(value)
+            if len(self._groups) > _DEEP:  # a chain: children first is quick, where there is no cycle
+                try:
+                    self._one_by_one(self._children_first(value))
+                except NotATree:
+                    self._rounds = self._refined(families)
+                    if self._rounds is None:
+                        raise
+            else:
+                self._rounds = self._refined(families)
+                if self._rounds is None:
+                    self._one_by_one(self._children_first(value))
+        except BaseException:
+            self._forget()
+            raise
+
+    def _found(self, value: Any) -> list[Family]:
+        """Every container in ``value``, by type, with a number."""
+        families: dict[type, Family] = {}
+        numbers = self._numbers
+        level = {id(part): part for part in containers([[value]])}
         while level:
-            levels.append(level)
-            seen.update(level)
-            met += len(level)
-            if met > _REPEATED * len(seen) + _PATIENCE:
-                yield from self._one_by_one(value)
-                return
-            inside = [part for cls, members in _by_type(level.values()) for part in self._inside(cls, members)]
-            level = dict(zip(map(id, inside), inside, strict=True))
-        self._alive.append(levels)
-        del seen
-        for level in reversed(levels):
-            yield [part for at, part in level.items() if at not in self._classes]
+            below: list[Any] = []
+            for cls, members in by_type(list(level.values())):
+                apart = self._takes.apart(cls, members)
+                inside = apart.inside()
+                group = Group(cls, len(self._objects), members, apart, set(map(type, inside)), [])
+                numbers.update(zip(map(id, members), count(group.start), strict=False))
+                self._objects += members
+                below += inside
+                family = families.setdefault(cls, Family([], set()))
+                family.groups.append(group)
+                family.size += len(members)
+                family.inside |= group.inside
+                self._groups.append(group)
+            ids = list(map(id, below))
+            if numbers.keys().isdisjoint(ids):
+                level = dict(zip(ids, below, strict=True))
+            else:
+                level = {at: part for at, part in zip(ids, below, strict=True) if at not in numbers}
+        self._start_over()
+        for group in self._groups:
+            group.columns = list(map(self._column, group.apart.columns))
+        return list(families.values())
 
-    def _one_by_one(self, value: Any) -> Iterator[list[Any]]:
-        """The same for values in which long and short ways lead to one object, by looking at each object once."""
-        heights: dict[int, int] = {}
-        layers: defaultdict[int, list[Any]] = defaultdict(list)
-        way: list[tuple[Any, Iterator[Any], list[int]]] = [(None, iter(self._parts_of([[value]])), [0])]
+    def _start_over(self) -> None:
+        """Every object is a class of its own, as far as anybody knows."""
+        self._coded = list(map(complex, repeat(0.0), range(len(self._objects))))
+        self._classes = list(range(len(self._coded)))
+        self._codes = list(self._coded)
+
+    def _column(self, values: Sequence[Any]) -> Column:
+        return column(values, self._numbers, self._shapes.contents, self._objects)
+
+    def _refined(self, families: list[Family]) -> int | None:
+        """Tell apart what differs; in how many rounds, or None if a few were not enough. The value alone decides it."""
+        coded = self._coded
+        self._classes = [0] * len(coded)
+        self._codes = coded[:1] * len(coded)
+        changed: set[type] | None = None
+        for at in range(_ROUNDS):
+            new = [
+                (family, *self._classed(family))
+                for family in families
+                if changed is None or (family.classes < family.size and not changed.isdisjoint(family.inside))
+            ]
+            first, changed = changed is None, set()
+            for family, found, classes in new:  # all at once: a round tells apart what differs one level further down
+                if first or classes > family.classes:
+                    family.classes = classes
+                    changed.add(family.groups[0].cls)
+                    family.inside = set()
+                    for group, each in zip(family.groups, found, strict=True):
+                        self._classes[group.start : group.start + len(each)] = each
+                        if not unlike(group, found):
+                            family.inside |= group.inside
+            if not changed:
+                return at
+            self._codes = list(map(coded.__getitem__, self._classes))
+        return None
+
+    def _classed(self, family: Family) -> tuple[list[list[int]], int]:
+        """The class of every member, group by group, and how many there are."""
+        tables: defaultdict[Hashable, dict[Any, int]] = defaultdict(dict)
+        found = []
+        for group in family.groups:
+            heads, rows = self._rows(group.apart, group.columns)
+            own = range(group.start, group.start + len(group.members))
+            if isinstance(heads, repeat):
+                found.append(list(map(tables[next(heads)].setdefault, rows, own)))
+            else:
+                triples = zip(heads, rows, own, strict=True)
+                found.append([tables[head].setdefault(row, number) for head, row, number in triples])
+        return found, sum(map(len, tables.values()))
+
+    def _rows(self, apart: Apart, columns: list[Column]) -> tuple[Iterable[Hashable], Iterable[Any]]:
+        """What tells members apart: what stands before, and the codes of what is in them, a tuple for each."""
+        owner = tuple(self._codes[self._numbers[id(cls)]] for cls in apart.types)
+        heads = apart.heads
+        if owner:
+            heads = repeat((owner, next(heads))) if isinstance(heads, repeat) else [(owner, head) for head in heads]
+        if apart.rows is not None:
+            return heads, map(self._row, apart.rows)
+        coded = [each.codes(self._codes) for each in columns]
+        if apart.lengths is None:
+            return heads, zip(*coded, strict=True)
+        codes = iter(coded[0])
+        return heads, map(tuple, map(islice, repeat(codes), apart.lengths))
+
+    def _row(self, shape: Shape) -> Any:
+        values = list(shape.children)
+        if not shape.unordered:
+            return tuple(self._column(values).codes(self._codes))
+        if sortable(values):
+            return ("sorted", *self._column(sorted(values)).codes(self._codes))
+        return frozenset(Counter(self._column(values).codes(self._codes)).items())
+
+    # ---- object by object --------------------------------------------------------------------------------
+
+    def _added(self, value: Any) -> bool:
+        """Whether ``value`` has few objects that have no class yet, and now they have one."""
+        new: list[Any] = []
+        # What was refined may be cyclic: with all rounds that the new objects could need, it must still be few.
+        room = _MOST_NEW if self._rounds is None else _ROUNDS - 1 - self._rounds
+        if self._sizes is None:
+            lengthy = [group for group in self._groups if group.cls in _LENGTHY]
+            self._sizes = {pair for group in lengthy for pair in zip(repeat(group.cls), map(len, group.members))}
+        try:
+            for part in self._children_first(value, known=self._numbers):
+                cls = type(part)
+                new.append(part)
+                # Only what is surely not equal to anything that was there before.
+                if cls not in _LENGTHY or (cls, len(part)) in self._sizes or len(new) >= room:
+                    return False
+        except NotATree:
+            return False
+        self._one_by_one(new)
+        self._sizes.update((type(part), len(part)) for part in new)
+        return True
+
+    def _one_by_one(self, parts: Iterable[Any]) -> None:
+        """Give classes to parts that come children first, and numbers to those that have none."""
+        tables: defaultdict[Hashable, dict[Any, int]] = defaultdict(dict)
+        for part in parts:
+            number = self._numbers.setdefault(id(part), len(self._objects))
+            apart = self._takes.apart(type(part), [part])
+            columns = list(map(self._column, apart.columns))
+            heads, rows = self._rows(apart, columns)
+            if number == len(self._objects):
+                self._objects.append(part)
+                self._classes.append(number)
+                self._codes.append(complex(0.0, number))
+                self._groups.append(Group(type(part), number, [part], apart, set(), columns))
+            table = tables[type(part), next(iter(heads))]
+            self._classes[number] = table.setdefault(next(iter(rows)), number)
+            self._codes[number] = complex(0.0, self._classes[number])
+
+    def _children_first(self, value: Any, known: Container[int] = ()) -> Iterator[Any]:
+        """All containers but the known ones, each after whatever is in it. Raises NotATree for a cycle."""
+        done: set[int] = set()
         open_now: set[int] = set()
+        way: list[tuple[Any, Iterator[Any]]] = [(None, iter(containers([[value]])))]
         while way:
-            thing, parts, height = way[-1]
+            thing, parts = way[-1]
             for part in parts:
-                known = heights.get(id(part))
-                if known is not None:
-                    height[0] = max(height[0], known + 1)
-                elif id(part) in open_now:
+                if id(part) in done or id(part) in known:
+                    continue
+                if id(part) in open_now:
                     raise NotATree
-                else:
-                    open_now.add(id(part))
-                    way.append((part, iter(self._inside(type(part), [part])), [0]))
-                    break
+                open_now.add(id(part))
+                way.append((part, iter(self._takes.parts(part))))
+                break
             else:
                 way.pop()
                 if way:
                     open_now.discard(id(thing))
-                    heights[id(thing)] = height[0]
-                    layers[height[0]].append(thing)
-                    way[-1][2][0] = max(way[-1][2][0], height[0] + 1)
-        yield from (layers[height] for height in sorted(layers))
-
-    def _inside(self, cls: type, members: list[Any]) -> list[Any]:
-        """The containers in containers of one type, and the types that count as parts of them."""
-        if cls in _SEQUENCES or cls in _SETS:
-            return self._parts_of(members)
-        if cls is dict:
-            return self._parts_of_dicts(members)
-        if is_namedtuple(cls):
-            return [cls, *self._parts_of(members)]
-        if self._shapes.layout(cls, members[0]) == ():
-            return [cls, *self._parts_of_dicts([member.__dict__ for member in members])]
-        return self._parts_of([self._shape(member).children for member in members])
-
-    def _parts_of_dicts(self, members: Sequence[dict[Any, Any]]) -> list[Any]:
-        return self._parts_of(list(map(dict.values, members))) + self._parts_of(members)
-
-    @staticmethod
-    def _parts_of(members: Sequence[Collection[Any]]) -> list[Any]:
-        """What is no scalar among the items of the members."""
-        parts: list[Any] = []
-        for column in _columns(members):
-            kinds = set(map(type, column))
-            if kinds <= _SCALARS:
-                continue
-            parts += column if kinds.isdisjoint(_SCALARS) else [part for part in column if type(part) not in _SCALARS]
-        return parts
-
-    def _shape(self, value: Any) -> Shape:
-        shape = self._taken.get(id(value))
-        if shape is None:
-            label, children, unordered = self._shapes.of(value)
-            # Children may be made for the occasion: the shape keeps them, so that their identity means something.
-            shape = self._taken[id(value)] = Shape(label, tuple(children), unordered)
-            self._alive.append(value)
-        return shape
-
-    # ---- which are equal ---------------------------------------------------------------------------------
-
-    def _intern(self, cls: type, members: list[Any]) -> None:
-        """Give every member its class. Whatever is in them has one already."""
-        heads: Iterable[_Head]
-        rows: Iterable[Any]
-        if cls in _SEQUENCES:
-            heads, rows = repeat(_SEQUENCES[cls]), self._rows(members)
-        elif cls is dict:
-            heads, rows = self._keyed("keys", (), members), self._rows(list(map(dict.values, members)))
-        elif cls in _SETS:
-            heads, rows = self._set_rows(_SETS[cls], members)
-        elif is_namedtuple(cls):
-            heads, rows = repeat(self._one("named", (self._classes[id(cls)],))), self._rows(members)
-        elif self._shapes.layout(cls, members[0]) == ():
-            held = [member.__dict__ for member in members]
-            heads = self._keyed("attributes", (self._classes[id(cls)],), held)
-            rows = self._rows(list(map(dict.values, held)))
-        else:
-            heads, rows = self._shaped(members)
-        ids = map(id, members)
-        if isinstance(heads, repeat):
-            table = self._tables[next(heads)]
-            self._classes.update(zip(ids, map(table.setdefault, rows, self._fresh), strict=False))
-        else:
-            found = (self._one(head, row) for head, row in zip(heads, rows, strict=True))
-            self._classes.update(zip(ids, found, strict=True))
-
-    def _one(self, head: _Head, row: Any) -> complex:
-        return self._tables[head].setdefault(row, next(self._fresh))
-
-    def _keyed(self, tag: str, before: tuple[Any, ...], members: list[dict[Any, Any]]) -> Iterable[_Head]:
-        """The heads of dicts: their keys, in order."""
-        keys = list(map(tuple, members))
-        if keys.count(keys[0]) == len(keys) and set(map(type, chain.from_iterable(keys))) <= {str}:
-            return repeat(self._one(tag, (*before, *self._codes(keys[0]))))
-        return [self._one(tag, (*before, *row)) for row in self._rows(keys)]
-
-    def _rows(self, members: Sequence[Collection[Any]]) -> Iterator[tuple[Any, ...]]:
-        """The codes of what is in the members, a tuple for each."""
-        columns = _columns(members)
-        if len(columns) != 1:
-            return zip(*map(self._codes, columns), strict=True)
-        codes = iter(self._codes(columns[0]))
-        return map(tuple, map(islice, repeat(codes), list(map(len, members))))
-
-    def _set_rows(self, tag: str, members: list[Any]) -> tuple[list[_Head], list[Any]]:
-        heads: list[_Head] = []
-        rows: list[Any] = []
-        for member in members:
-            values = list(member)
-            if sortable(values):
-                heads.append(f"sorted {tag}")
-                rows.append(tuple(self._codes(sorted(values))))
-            else:
-                heads.append(tag)
-                rows.append(frozenset(self._codes(values)))
-        return heads, rows
-
-    def _shaped(self, members: list[Any]) -> tuple[list[_Head], list[Any]]:
-        heads: list[_Head] = []
-        rows: list[Any] = []
-        for member in members:
-            shape = self._shape(member)
-            codes = self._codes(list(shape.children))
-            heads.append(self._one("shape", (shape.label,)))
-            rows.append(frozenset(Counter(codes).items()) if shape.unordered else tuple(codes))
-        return heads, rows
-
-    def _codes(self, values: Sequence[Any]) -> Sequence[Any]:
-        """What stands for each value in a row: equal for equal values, and for no others."""
-        types = set(map(type, values))
-        if not types <= _EXACT:
-            if types == {float}:
-                return _float_codes(values)
-            code, classes = self._scalar_code, self._classes
-            if types.isdisjoint(_SCALARS):
-                return list(map(classes.__getitem__, map(id, values)))
-            coded = [
-                value if (cls := type(value)) in _EXACT else code(value) if cls in _SCALARS else classes[id(value)]
-                for value in values
-            ]
-            values = coded
-        for cls in types & {str, bytes}:
-            if max(len(value) for value in values if type(value) is cls) >= _LONG:
-                values = [self._shortened(value) if type(value) is cls else value for value in values]
-        return values
-
-    @staticmethod
-    def _scalar_code(value: Any) -> Any:
-        if type(value) is float:
-            return _float_codes((value,))[0]
-        return (repr(value),)  # one of True, False, Ellipsis and NotImplemented
-
-    def _shortened(self, value: str | bytes) -> Any:
-        if len(value) < _LONG:
-            return value
-        memory = text_memory(value) if isinstance(value, str) else Memory(len(value), lambda: (value,))
-        return (type(value).__name__, memory.size, self._shapes.contents.digest(memory))
+                    done.add(id(thing))
+                    yield thing
 
     # ---- what is hashed ----------------------------------------------------------------------------------
 
-    def _written(self, codes: Sequence[Any], *, depth: int) -> bytes:
-        """The digest of a row of codes, and of all that they lead to."""
+    def _written(self, root: Column, *, depth: int, times: int = 1) -> bytes:
+        """The digest of a column, and of all that it leads to. ``times``: how often it is in a set."""
         if depth > _MOST_SETS:
             raise NotATree
-        state = blake3(b"folded;", key=self._key)
-        numbers: dict[complex, float] = {}
-        level = self._put(state, codes, numbers)
+        state = blake3(b"folded by columns %d;" % times, key=self._key)
+        met = Met(state, self._classes)
+        level = met.put(root)
         while level:
-            later: list[complex] = []
+            later: list[int] = []
             for at in range(0, len(level), _CHUNK):
-                heads, rows = zip(*map(self._content.__getitem__, level[at : at + _CHUNK]), strict=True)
-                rows = tuple(row if type(row) is tuple else self._ordered(row, depth=depth + 1) for row in rows)
-                later += self._put(state, heads, numbers)
-                state.update(marshal.dumps(tuple(map(len, rows)), _MARSHAL))
-                later += self._put(state, tuple(chain.from_iterable(rows)), numbers)
+                chunk = level[at : at + _CHUNK]
+                types = list(map(type, map(self._objects.__getitem__, chunk)))
+                kinds = {cls: number for number, cls in enumerate(dict.fromkeys(types))}
+                mixed = list(map(kinds.__getitem__, types)) if len(kinds) > 1 else []
+                state.update(marshal.dumps((len(types), mixed), MARSHAL))
+                for cls in kinds:
+                    alike = chunk
+                    if mixed:
+                        alike = [each for each, kind in zip(chunk, types, strict=True) if kind is cls]
+                    later += self._described(met, cls, alike, depth)
             level = later
         return state.digest()
 
-    @staticmethod
-    def _put(state: blake3, codes: Sequence[Any], numbers: dict[complex, float]) -> list[complex]:
-        """Hash codes, with classes as numbers in the order in which they are first met. Gives the new ones."""
-        classes = [code for code in codes if type(code) is complex]
-        fresh = [code for code in dict.fromkeys(classes) if code not in numbers]
-        numbers.update(zip(fresh, count(float(len(numbers)), 1.0), strict=False))
-        if len(classes) == len(codes):
-            codes = list(map(numbers.__getitem__, codes))
-        elif classes:
-            codes = [numbers[code] if type(code) is complex else code for code in codes]
-        state.update(marshal.dumps(tuple(codes), _MARSHAL))
+    def _described(self, met: Met, cls: type, chunk: list[int], depth: int) -> list[int]:
+        apart, columns = self._selected(cls, chunk)
+        fresh = met.put(self._column(apart.types))
+        heads: Any = apart.heads
+        met.state.update(marshal.dumps((apart.tag, next(heads) if isinstance(heads, repeat) else heads), MARSHAL))
+        if apart.rows is not None:
+            for shape in apart.rows:
+                fresh += self._one_row(met, shape, depth)
+            return fresh
+        met.state.update(marshal.dumps(len(columns) if apart.lengths is None else apart.lengths, MARSHAL))
+        for each in columns:
+            fresh += met.put(each)
         return fresh
 
-    @functools.cached_property
-    def _content(self) -> dict[complex, tuple[_Head, Any]]:
-        """Head and row of every class."""
-        return {found: (head, row) for head, table in self._tables.items() for row, found in table.items()}
+    def _selected(self, cls: type, chunk: list[int]) -> tuple[Apart, list[Column]]:
+        """Some objects of one type taken apart: out of the columns of one group, where that says the same."""
+        group = self._groups[bisect_right(self._groups, min(chunk), key=start_of) - 1]
+        apart = group.apart
+        keyed = apart.tag in _KEYED and apart.lengths is None
+        if keyed and max(chunk) < group.start + len(group.members):
+            picks = [number - group.start for number in chunk]
+            return apart, [each.some(picks) for each in group.columns]
+        apart = self._takes.apart(cls, list(map(self._objects.__getitem__, chunk)))
+        return apart, list(map(self._column, apart.columns))
 
-    def _ordered(self, row: frozenset[Any], *, depth: int) -> tuple[bytes, ...]:
-        """The digests of what is in a set, in an order that does not depend on hashes (C34)."""
-        return tuple(sorted(self._alone(code, depth=depth) for code in row))
+    def _one_row(self, met: Met, shape: Shape, depth: int) -> list[int]:
+        """What is in a set goes by digests, in an order that does not depend on hashes (C34)."""
+        values = list(shape.children)
+        if not shape.unordered or sortable(values):
+            met.state.update(b"row;")
+            return met.put(self._column(sorted(values) if shape.unordered else values))
+        codes = self._column(values).codes(self._codes)
+        found = dict(zip(codes, values, strict=True))
+        digests = sorted(self._alone(found[code], code, times, depth + 1) for code, times in Counter(codes).items())
+        met.state.update(b"set;" + marshal.dumps(digests, MARSHAL))
+        return []
 
-    def _alone(self, code: Any, *, depth: int) -> bytes:
-        digest = self._digests.get(code)
+    def _alone(self, value: Any, code: Any, times: int, depth: int) -> bytes:
+        digest = self._digests.get((code, times))
         if digest is None:
-            parts = code if type(code) is tuple and code and type(code[0]) is complex else (code,)
-            digest = self._digests[code] = self._written(parts, depth=depth)
+            digest = self._digests[code, times] = self._written(self._column([value]), depth=depth, times=times)
         return digest
-
-
-def _by_type(values: Iterable[Any]) -> Iterator[tuple[type, list[Any]]]:
-    members = list(values)
-    types = list(map(type, members))
-    kinds = set(types)
-    if len(kinds) == 1:
-        yield types[0], members
-    elif len(kinds) <= _FEW_TYPES:
-        for cls in kinds:
-            yield cls, [member for member in members if type(member) is cls]
-    else:
-        groups: defaultdict[type, list[Any]] = defaultdict(list)
-        for cls, member in zip(types, members, strict=True):
-            groups[cls].append(member)
-        yield from groups.items()
-
-
-def _columns(members: Sequence[Collection[Any]]) -> list[Sequence[Any]]:
-    """The items of the members: as columns, which mostly hold one type each, where all have equally many."""
-    lengths = set(map(len, members))
-    if len(members) >= _FEW and len(lengths) == 1 and 1 < max(lengths) <= _WIDEST:
-        return list(zip(*members, strict=True))
-    return [list(chain.from_iterable(members))]
-
-
-def _float_codes(values: Sequence[float]) -> list[tuple[int]]:
-    """Floats by their bits, with one NaN; in tuples, so that they are not taken for numbers."""
-    alike = [value if value == value else _NAN for value in values]  # noqa: PLR0124
-    return list(zip(struct.unpack(f"<{len(alike)}q", struct.pack(f"<{len(alike)}d", *alike)), strict=True))
-
-
-_NAN = float("nan")

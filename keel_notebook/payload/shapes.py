@@ -161,6 +161,17 @@ def is_entity(cls: type) -> bool:
     return cls is FunctionType or issubclass(cls, type | ModuleType | enum.Enum)
 
 
+def is_namedtuple(cls: type) -> bool:
+    """Whether values of this type are their fields and nothing else."""
+    return (
+        cls.__bases__ == (tuple,)
+        and hasattr(cls, "_fields")
+        and "__reduce__" not in vars(cls)
+        and "__reduce_ex__" not in vars(cls)
+        and "__getstate__" not in vars(cls)
+    )
+
+
 class _Entities(Protocol):
     """The module ``entities``, which needs this one."""
 

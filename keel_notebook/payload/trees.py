@@ -15,17 +15,20 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, compress, islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 from blake3 import blake3
 
 from keel_notebook.payload.memory import Memory, text_memory
-from keel_notebook.payload.shapes import Shapes, is_entity
+from keel_notebook.payload.order import ORDERED, SCALARS, sortable
+from keel_notebook.payload.shapes import Shapes, is_entity, is_namedtuple
 
 _DEEP = 6
 """Levels of a record, however many there are of them. What is deeper has at most so many items:"""
 _MANY = 1 << 19
 _HUGE = 1 << 25
+_SOME = 1 << 17
+"""From so many items on it is asked whether the value is deep, before it is written out in vain."""
 _MAX_DEPTH = 200
 _ASKED = 50
 _SORTED = 10
@@ -37,8 +40,17 @@ _TEXT = 1 << 22
 _WIDEST = 64
 
 _attributes = attrgetter("__dict__")
-Unfolds = Callable[[Any], tuple[float, float]]  # at least how many items, at least how deep
 _Write = Callable[["TreeWalk", Sequence[Any]], None]
+
+
+class Fold(Protocol):
+    """What the folding walk tells about a value, each decided by the value alone."""
+
+    def unfolds(self, value: Any) -> tuple[float, float]:
+        """At least how many items, at least how deep."""
+
+    def deep(self, value: Any) -> bool:
+        """Whether many ways lead far down right from the beginning."""
 
 
 class NotATree(Exception):
@@ -46,13 +58,14 @@ class NotATree(Exception):
 
 
 class TreeWalk:
-    """One digest. ``unfolds`` is asked where few containers are met again and again: no cycle is followed for long."""
+    """One digest. ``fold`` is asked about what grows large: no cycle is followed for long."""
 
-    def __init__(self, shapes: Shapes, key: bytes, *, unfolds: Unfolds, sets: int = 0) -> None:
+    def __init__(self, shapes: Shapes, key: bytes, *, fold: Fold, sets: int = 0) -> None:
         self._shapes = shapes
         self._key = key
         self._sets = sets
-        self._unfolds = unfolds
+        self._fold = fold
+        self._sampled = False
         self._root: Any = None
         self._containers: set[int] = set()
         self._met = 0
@@ -201,13 +214,17 @@ class TreeWalk:
         self.items += items
         self._inside = 0
         self._enough(self.items, self._depth)
+        if self.items > _SOME and not self._sampled:
+            self._sampled = True
+            if self._fold.deep(self._root):
+                raise NotATree
         if self._watching and (costly or self._depth >= _DEEP):
             self._containers.update(map(id, containers))
             self._met += len(containers)
             if self._met > 2 * len(self._containers) + _FEW:
                 self._watching = False
                 if len(self._containers) < _MOST_WATCHED:
-                    self._enough(*self._unfolds(self._root))
+                    self._enough(*self._fold.unfolds(self._root))
 
     @staticmethod
     def _enough(items: float, depth: float) -> None:
@@ -295,7 +312,7 @@ class TreeWalk:
 
     def _set_members(self, members: Sequence[Iterable[Any]]) -> None:
         types = list(map(type, chain.from_iterable(members)))
-        if types and types[0] in _ORDERED and types.count(types[0]) == len(types):
+        if types and types[0] in ORDERED and types.count(types[0]) == len(types):
             self._put(b"all sorted;")
             self._rows(list(map(sorted, members)))
             return
@@ -309,7 +326,7 @@ class TreeWalk:
         if sortable(values):
             self._put(b"sorted;")
             return tuple(sorted(values))
-        if all(type(value) in _SCALARS for value in values):
+        if all(type(value) in SCALARS for value in values):
             labelled = {self._label(value): value for value in values}
             if len(labelled) == len(values):  # long texts have no label of their own
                 self._put(b"by label;")
@@ -323,7 +340,7 @@ class TreeWalk:
         return self._shapes.of(value).label
 
     def _alone(self, value: Any) -> bytes:
-        walk = TreeWalk(self._shapes, self._key, unfolds=self._unfolds, sets=self._sets + 1)
+        walk = TreeWalk(self._shapes, self._key, fold=self._fold, sets=self._sets + 1)
         digest = walk.digest(value)
         self._inside += walk.items
         return digest
@@ -352,35 +369,6 @@ def _mask(code: int) -> bytes:
     if mask is None:
         mask = _MASKS[code] = bytes(code) + b"\1" + bytes(255 - code)
     return mask
-
-
-def sortable(values: Sequence[Any]) -> bool:
-    """Whether Python's own order is total here and tells apart what has to be told apart."""
-    if set(map(type, values)) != {tuple}:
-        return _orderly(values)
-    return len(set(map(len, values))) == 1 and all(map(_orderly, zip(*values, strict=True)))
-
-
-def _orderly(column: Sequence[Any]) -> bool:
-    types = set(map(type, column))
-    if types == {float}:
-        return bool(sum(column) == sum(column))
-    return len(types) <= 1 and types <= _ORDERED
-
-
-_ORDERED = {int, str, bytes, bool}
-_SCALARS = {*_ORDERED, float, type(None)}
-
-
-def is_namedtuple(cls: type) -> bool:
-    """Whether values of this type are their fields and nothing else."""
-    return (
-        cls.__bases__ == (tuple,)
-        and hasattr(cls, "_fields")
-        and "__reduce__" not in vars(cls)
-        and "__reduce_ex__" not in vars(cls)
-        and "__getstate__" not in vars(cls)
-    )
 
 
 _WRITES: dict[type, _Write] = {

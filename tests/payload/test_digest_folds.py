@@ -156,8 +156,40 @@ def test_short_and_long_ways_to_one_object_are_found_object_by_object():
     assert folded(again) == folded(links)
 
 
-def test_a_cycle_is_for_the_patient_walk():
-    cycle = []
-    cycle.append([cycle])
+def ring(names, size=1):
+    """A circle of records, ``size`` times round."""
+    nodes = [{"name": name, "next": None} for name in names * size]
+    for at, node in enumerate(nodes):
+        node["next"] = nodes[(at + 1) % len(nodes)]
+    return nodes[0]
+
+
+def test_a_cycle_counts_by_what_it_unfolds_to():
+    here = folded(ring(["a", "b", "c"]))
+    assert here == folded(ring(["a", "b", "c"])) == folded(ring(["a", "b", "c"], size=2))
+    assert here == folded({"name": "a", "next": ring(["b", "c", "a"])})  # the same from one record further back
+    assert len({here, *map(folded, (ring(["a", "b", "d"]), ring(["b", "c", "a"]), ring(["a", "c", "b"])))}) == 4
+
+
+def test_the_patient_walk_looks_at_cycles_with_sets_and_at_those_that_take_many_rounds():
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.held = {holder, 1}
     with pytest.raises(NotATree):
-        folded([cycle, 1])
+        folded(holder)
+    with pytest.raises(NotATree):
+        folded(ring(["same"] * 100 + ["end"]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from("ab"), min_size=1, max_size=6), st.integers(1, 3), VALUES)
+def test_cycles_that_unfold_alike_have_one_digest_whatever_stands_beside_them(names, size, value):
+    one, other = [value, ring(names)], [copy.deepcopy(value), ring(names, size)]
+    here = KERNEL.digest(one).digest
+    assert here == KERNEL.digest(other).digest != KERNEL.digest([value, ring([*names, "c"])]).digest
+    together = KERNEL.digester.together(Contents())
+    assert [together(each).digest for each in (one[1], one, other)] == [
+        KERNEL.digest(each).digest for each in (one[1], one, other)
+    ]
