@@ -12,11 +12,11 @@ import sys
 
 import click
 
-from keel_notebook.front import cli_do, cli_upkeep
+from keel_notebook.front import cli_do, cli_flow, cli_upkeep
 from keel_notebook.front.cli_base import DONE, FAILED, command, flow_option, inside, keel, leave, now, target, told
 from keel_notebook.front.cli_print import prepare_streams, put_json, put_page
 
-__all__ = ["cli_do", "cli_upkeep", "keel", "main"]
+__all__ = ["cli_do", "cli_flow", "cli_upkeep", "keel", "main"]
 
 
 @command

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -85,3 +88,21 @@ class Clock:
 def now() -> float:
     """Wall time, seconds."""
     return Clock().now()
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[Any]:
+    """The journal, to write a few entries as its owner. Raises JournalUnreachableError (E054), DiskFullError (E053)."""
+    from keel_notebook.core.kernels import COMMAND  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.journal.disk import open_journal  # noqa: PLC0415
+    from keel_notebook.payload.seal import OwnerSeal, owner_key  # noqa: PLC0415
+
+    named = os.environ.get("KEEL_KEY_FILE", "")
+    seal = OwnerSeal(owner_key(path=Path(named).expanduser() if named else None))
+    journal = open_journal(folder, clock=Clock(), seal=seal, notebook=COMMAND, cwd="", rest_s=None)
+    try:
+        if journal.problem is not None:
+            raise journal.problem
+        yield journal
+    finally:
+        journal.close(clean=True)

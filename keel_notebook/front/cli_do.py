@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from keel_notebook.front.cli_base import (
     leave,
     target,
     told,
+    writing,
 )
 from keel_notebook.front.cli_print import put_json, put_page
 
@@ -116,7 +116,7 @@ def trust(target: str, flow: str, *, as_json: bool) -> None:
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         flows = [found.seen.id for found in cli_open.flows_of(reader, place, wanted=flow)]
-    with _writing(place.journal) as journal:
+    with writing(place.journal) as journal:
         sealed = sum(journal.trust(found) for found in flows)
     said = f"{count(sealed, 'record')} trusted: from now on they are replayed" if sealed else "every record is yours"
     told({"flows": flows, "records": sealed}, said, as_json=as_json)
@@ -150,7 +150,7 @@ def resolve(  # noqa: PLR0913 - the command's options
         found = promises.meant(cli_open.flows_of(reader, place), promise)
     promise = found.id
     secret = "" if as_owner else found.token or _token(token)
-    with _writing(place.journal) as journal:
+    with writing(place.journal) as journal:
         if as_owner:
             first = waits.approve(journal, Clock(), promise_id=promise, value=answer)
         else:
@@ -225,21 +225,3 @@ def import_(file: str, target: str, *, as_json: bool) -> None:
         "the journal is {journal}",
         as_json=as_json,
     )
-
-
-@contextlib.contextmanager
-def _writing(folder: Path) -> Iterator[Any]:
-    """The journal, to write a few entries as its owner. Raises JournalUnreachableError (E054), DiskFullError (E053)."""
-    from keel_notebook.core.kernels import COMMAND  # noqa: PLC0415 - only what the command needs
-    from keel_notebook.journal.disk import open_journal  # noqa: PLC0415
-    from keel_notebook.payload.seal import OwnerSeal, owner_key  # noqa: PLC0415
-
-    named = os.environ.get("KEEL_KEY_FILE", "")
-    seal = OwnerSeal(owner_key(path=Path(named).expanduser() if named else None))
-    journal = open_journal(folder, clock=Clock(), seal=seal, notebook=COMMAND, cwd="", rest_s=None)
-    try:
-        if journal.problem is not None:
-            raise journal.problem
-        yield journal
-    finally:
-        journal.close(clean=True)

@@ -18,7 +18,6 @@ from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.units import count, duration
 from keel_notebook.core.why import why
-from keel_notebook.engine.lanes import steps_of
 from keel_notebook.errors import SettingsError
 from keel_notebook.front import wishes as told
 from keel_notebook.front.filelook import looker
@@ -159,20 +158,11 @@ def _restore(session: Session, words: list[str]) -> Any:
 
 def _lanes(session: Session, words: list[str]) -> str:
     _nothing_more(words, "%keel lanes")
+    from keel_notebook.front.lanelist import LanesReport  # noqa: PLC0415 only what the command needs
+
     attached = session.attached()
     records = attached.journal.records(attached.flow.id)
-    lanes = attached.stepper.lanes.lanes(records)
-    lines = []
-    for lane in lanes.lanes.values():
-        left = (
-            f"  left {lanes.lanes[lane.parent].title} at {lane.step}, {local_time(lane.at)}: {lane.why}"
-            if lane.name
-            else ""
-        )
-        steps = steps_of(lane.name, records.entries)
-        mark = "*" if lane.name == lanes.current else " "
-        lines.append(f"{mark} {lane.title:8} {steps} steps{left}")
-    return "\n".join(lines)
+    return "\n".join(LanesReport(attached.stepper.lanes.lanes(records), records.entries).lines())
 
 
 def _use(session: Session, words: list[str]) -> str:

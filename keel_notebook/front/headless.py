@@ -66,6 +66,8 @@ class Order(Struct, frozen=True):
     timeout_s: float | None = None
     """Seconds that one cell may take."""
     startup_s: float = 60.0
+    last: str = ""
+    """A cell that runs after the others, also where one of them failed and those behind it did not run."""
     ask: str = ""
     """An expression that the kernel is asked after every cell; its text is ``CellSeen.answer``."""
 
@@ -114,11 +116,14 @@ class _Running:
 
     def __init__(self, order: Order, listener: Listener, monotonic: Callable[[], float]) -> None:
         from nbclient import NotebookClient  # noqa: PLC0415 - no other command needs it
+        from nbformat.v4 import new_code_cell  # noqa: PLC0415 - comes with nbclient
 
         self._order = order
         self._listener = listener
         self._monotonic = monotonic
         self._stop: Ended | None = None
+        if order.last:
+            order.book.cells.append(new_code_cell(order.last))
         self._cells = {cell.index: cell for cell in notebook_cells(order.book)}
         named = {"kernel_name": order.kernel} if order.kernel else {}
         self._client = NotebookClient(
@@ -177,18 +182,19 @@ class _Running:
             self._order.book.metadata["language_info"] = found["content"]["language_info"]
 
     async def _run_cells(self) -> Ended:
-        index = 0
+        index, ended = 0, Ended.FINISHED
+        last = len(self._order.book.cells) - 1 if self._order.last else -1
         for at, cell in enumerate(self._order.book.cells):
             if cell.cell_type != "code":
                 continue
             index += 1
-            if self._stop is None and cell.source.strip():
+            stopped = ended is not Ended.FINISHED and not (at == last and ended is Ended.FAILED)
+            if self._stop is None and not stopped and cell.source.strip():
                 ended = await self._run_cell(cell, at, self._cells[index])
                 self._save()
-                if ended is not Ended.FINISHED:
-                    return ended
-        self._client.set_widgets_metadata()
-        return self._stop or Ended.FINISHED
+        if ended is Ended.FINISHED:
+            self._client.set_widgets_metadata()
+        return self._stop or ended
 
     async def _run_cell(self, cell: Any, at: int, planned: PlannedCell) -> Ended:
         from nbclient.exceptions import CellExecutionError, DeadKernelError  # noqa: PLC0415 - see __init__

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from keel_notebook.capture.outputs import pack_messages
 from keel_notebook.core.ids import default_flow, named_flow
-from keel_notebook.core.model import Blob
+from keel_notebook.core.model import Blob, Kind, Status
 from keel_notebook.core.ports import Message, RunEnd
 from keel_notebook.front.cli import keel
 from keel_notebook.journal.disk import open_journal
@@ -436,3 +436,34 @@ def test_the_docs_show_the_pinned_json_and_the_exit_codes():
     for key in ("flow", "status", "run", "holder", "steps", "saved_s", "replay_s", "not_stored"):
         assert f'"{key}"' in text
     assert all(f"| {code} |" in text for code in (0, 1, 2))
+
+
+# lanes, revive -----------------------------------------------------------------------------------------------------
+
+
+def test_lanes_are_listed_with_where_they_left(tmp_path, story, writes):
+    story.run().step("load", writes={"x": "d1"})
+    story.step("fork", kind=Kind.MARKER, lane="lane-2", key="lane:fork", ambient={"from": ""}, why="code changed")
+    story.step("load", lane="lane-2", writes={"x": "d2"})
+    writes(story, tmp_path / ".keel")
+    main, second = run_json("lanes", tmp_path)["lanes"]
+    assert (main["name"], main["current"], main["steps"], main["left"]) == ("main", False, 1, None)
+    assert (second["name"], second["current"], second["left"], second["why"]) == (
+        "lane-2",
+        True,
+        "main",
+        "code changed",
+    )
+    assert run("lanes", tmp_path).splitlines()[1].startswith("* lane-2")
+
+
+def test_a_dead_step_is_revived_from_the_command_line(tmp_path, story, writes):
+    for _ in range(3):
+        story.run(RunEnd.DIED).step("fit", Status.RUNNING)
+    writes(story, tmp_path / ".keel")
+    before = run_json("status", tmp_path)
+    assert before["steps"][0]["state"] == "dead"
+    run("revive", "gone", "--in", tmp_path, code=2)
+    assert "may run again" in run("revive", "fit", "--in", tmp_path)
+    after = run_json("status", tmp_path)
+    assert (after["steps"][0]["state"], after["run"]) == ("interrupted", before["run"])
