@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from keel_notebook.core import decide as d
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
 from keel_notebook.core.fingerprint import code_digest
-from keel_notebook.core.model import Digest, Entry, FlowId, Input, Kind, Status, Write, entry_id
+from keel_notebook.core.model import Digest, Entry, Input, Status
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.reads import CellNames, analyse
-from keel_notebook.core.restore import SUSPECTS
 from keel_notebook.engine.attempt import Outcome
 
 
@@ -107,42 +106,3 @@ def what_is_left(
     lost = bound | changed
     known = {name: replace(item, digest=None) if name in lost else item for name, item in inputs.items()}
     return known, sorted(name for name in bound if name in namespace)
-
-
-class PlainCell(Struct, frozen=True):
-    """What is kept of a plain cell that ran."""
-
-    said: Analysis
-    source: str
-    count: int
-    """Its execution count; 0 where there is none."""
-    cell_id: str
-    status: Status
-    at: float
-    """Wall time of its end, seconds."""
-    changed: Sequence[str]
-    """Names that steps made and that it changed in place."""
-
-
-def plain_entry(cell: PlainCell, *, flow: FlowId, run: int, seq: int) -> Entry:
-    """The entry of a plain cell: its text, what it may have read and bound. No values."""
-    names = cell.said.names
-    return Entry(
-        entry=entry_id(run, seq),
-        flow=flow,
-        run=run,
-        seq=seq,
-        step="",
-        kind=Kind.PLAIN,
-        status=cell.status,
-        occurrence=cell.count,
-        key=cell.cell_id,
-        code=cell.said.code,
-        source=cell.source,
-        inputs=tuple(Input(name, None) for name in sorted(names.reads)),
-        writes=tuple(Write(name, None, "", 0) for name in sorted(names.stores | names.maybe_stores)),
-        deleted=tuple(sorted(names.deletes)),
-        ambient={SUSPECTS: list(cell.changed)} if cell.changed else {},
-        started_at=cell.at,
-        ended_at=cell.at,
-    )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Token
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,14 +19,9 @@ from keel_notebook.adopting import adopted
 from keel_notebook.automatic import Automatic
 from keel_notebook.calling import plain_scope, step_scope
 from keel_notebook.capture.cell import RunningCell, call, finished
+from keel_notebook.capture.slotnames import classes_left_alone
 from keel_notebook.capture.trying import tried
-from keel_notebook.cells import (
-    Analysis,
-    analysis_of,
-    outcome,
-    policy,
-    show_result,
-)
+from keel_notebook.cells import Analysis, analysis_of, outcome, policy, show_result
 from keel_notebook.core import decide as d
 from keel_notebook.core.auto import only_about_keel
 from keel_notebook.core.ids import default_flow, text_digest
@@ -46,16 +41,24 @@ from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
 from keel_notebook.engine.tries import tries_of
 from keel_notebook.engine.undoing import Undos
-from keel_notebook.errors import (
-    DuplicateStepError,
-    KeelError,
-    SettingsError,
-    UndoFailedError,
-)
+from keel_notebook.errors import DuplicateStepError, KeelError, SettingsError, UndoFailedError
 from keel_notebook.plainly import Plainly, PlainRan
 from keel_notebook.recording import Recording
 from keel_notebook.verifying import Verifier
 from keel_notebook.wiring import Attached, Kernel, attach
+
+T = TypeVar("T")
+
+
+def _without_a_trace(method: Callable[..., T]) -> Callable[..., T]:
+    """A method of ``Leader`` that looks at values and leaves the notebook's classes as they were."""
+
+    @functools.wraps(method)
+    def looking(self: Leader, *args: Any, **options: Any) -> T:
+        with classes_left_alone(self.definitions.classes):
+            return method(self, *args, **options)
+
+    return looking
 
 
 class Leader:
@@ -107,6 +110,7 @@ class Leader:
 
     # ---- a step ------------------------------------------------------------------------------------------
 
+    @_without_a_trace
     def decide(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
         """The module to run for a step. Raises KeelError where the step is refused."""
         assert cell.marker is not None
@@ -117,10 +121,11 @@ class Leader:
         if options.name.startswith(PREFIX):
             raise SettingsError(where=options.name, detail=f"names that begin with {PREFIX} are those of undos")
         name = options.name or self._unnamed(cell, analysis)
-        if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.in_file):
+        if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.file.named):
             raise DuplicateStepError(step=name)
         return self._lead(cell, StepCell(options, name, self.attached.kept_source(cell.raw), analysis), tree)
 
+    @_without_a_trace
     def decide_auto(self, cell: RunningCell, tree: ast.Module, *, again: bool) -> ast.Module:
         """The module to run for a cell without a step line in auto mode; ``again``: a person runs it once more.
 
@@ -258,7 +263,7 @@ class Leader:
             early, self._early = self._early, []
             self._settle_volatile()
             for cell, status, at in early:
-                self._plainly.keep(self.attached, PlainRan(self._analysis(cell), cell, status, at), early=True)
+                self._plainly.keep(self.attached, PlainRan(self._analysis(cell), cell, status, at, early=True))
         return self._root
 
     def _first_step(self, code: Digest | None) -> str:
@@ -304,6 +309,7 @@ class Leader:
 
     # ---- the end of a cell -------------------------------------------------------------------------------
 
+    @_without_a_trace
     def ends(self, cell: RunningCell, result: Any, *, recording: bool) -> None:
         """A cell ended; ``result`` is IPython's, None where it was cancelled. Plain cells are kept if ``recording``."""
         live, look = self._live, self._look
@@ -373,7 +379,9 @@ class Leader:
     def restore(self, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
         """Put names back; with ``run``, run the cells that no record holds. Raises UntrustedError (E050)."""
         attached = self.attached
-        restorer = Restorer(runner=attached.runner, ledger=self.ledger, shell=self._kernel.shell)
+        restorer = Restorer(
+            runner=attached.runner, ledger=self.ledger, shell=self._kernel.shell, in_file=attached.file.has
+        )
         return restorer.restore(attached.journal.records(attached.flow.id), names, run=run)
 
     def adopt(self, name: str) -> Entry:

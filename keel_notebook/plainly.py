@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from keel_notebook.capture.aliases import changed_with
+from keel_notebook.capture.asdefined import as_defined
 from keel_notebook.capture.cell import RunningCell
-from keel_notebook.cells import Analysis, PlainCell, plain_entry
+from keel_notebook.cells import Analysis
 from keel_notebook.core.ids import default_flow
-from keel_notebook.core.model import Status
+from keel_notebook.core.model import Status, Write
 from keel_notebook.core.reads import CellNames
+from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of
+from keel_notebook.engine.plaincells import PlainNow, plain_entry
 from keel_notebook.errors import KeelError
 from keel_notebook.wiring import Attached, Kernel
 
 
 class PlainRan(Struct, frozen=True):
-    """A plain cell that ran. ``at`` is the wall time of its end."""
+    """A plain cell that ran."""
 
     said: Analysis
     cell: RunningCell
     status: Status
     at: float
+    """Wall time of its end, seconds."""
+    early: bool = False
+    """It ended some cells ago, so that its names may hold something else by now."""
 
 
 class Plainly(Struct, frozen=True):
@@ -32,30 +41,50 @@ class Plainly(Struct, frozen=True):
     degraded: Callable[[], None]
     """Says that nothing can be recorded now, once."""
 
-    def keep(self, attached: Attached, ran: PlainRan, *, early: bool = False) -> None:
-        """Keep that a plain cell ran; ``early``: some cells ago, so that its names may hold something else by now."""
-        ledger, names, cell = self.kernel.ledger, ran.said.names, ran.cell
+    def keep(self, attached: Attached, ran: PlainRan) -> None:
+        """Keep that a plain cell ran: its text, the names that it bound, and what it changed without binding it."""
+        ledger, space = self.kernel.ledger, self.kernel.shell.user_ns
+        names, cell = ran.said.names, ran.cell
         bound = names.stores | names.maybe_stores
         ledger.bound(bound | names.deletes, f"cell {cell.execution_count}")
         ledger.origins.ran(ran.said.parsed, ended_well=ran.status is Status.OK)
-        if not early:
-            space = self.kernel.shell.user_ns
+        if not ran.early:
             ledger.ids.update({name: id(space[name]) for name in bound if name in space})
-        changed = self._changed(attached, names.mutation_suspects - bound)
-        source, count = attached.kept_source(cell.raw), cell.execution_count or 0
-        said = PlainCell(ran.said, source, count, cell.cell_id, ran.status, ran.at, changed)
-        journal = attached.journal
+        suspects = names.mutation_suspects
+        if suspects and (ledger.digests or ledger.defined):  # what functions of the notebook change, nobody names here
+            suspects |= attached.reach(suspects, names)
+        changed = self._changed(attached, ran, suspects - bound)
+        source = attached.kept_source(cell.raw)
+        for name, text in _defined(source, bound, space):
+            sure = not ran.early or as_defined(space[name], text)
+            ledger.defined[name] = attached.digest(space[name]) if sure else None
+        now = PlainNow(attached.flow.id, cell.cell_id, cell.execution_count or 0, source, ran.said)
+        told, journal = ({SUSPECTS: changed} if changed else {}), attached.journal
+        writes = tuple(Write(name, None, "", 0) for name in sorted(bound))
         try:
-            journal.append(plain_entry(said, flow=attached.flow.id, run=journal.run, seq=journal.next_seq()))
+            entry = plain_entry(now, run=journal.run, seq=journal.next_seq(), at=ran.at, ambient=told)
+            ended = replace(entry, status=ran.status, writes=writes, deleted=tuple(sorted(names.deletes)))
+            journal.append(replace(ended, ended_at=ran.at))
         except KeelError:
             self.degraded()
 
-    def _changed(self, attached: Attached, suspects: frozenset[str]) -> list[str]:
-        """Of the names that a plain cell may have changed in place: those made by steps that are not as they were."""
-        shell, digests = self.kernel.shell, self.kernel.ledger.digests
+    def _changed(self, attached: Attached, ran: PlainRan, suspects: frozenset[str]) -> list[str]:
+        """Of the names that a cell may have changed in place: what steps made, and functions and classes of plain
+        cells, that are not as they were."""
+        shell, ledger = self.kernel.shell, self.kernel.ledger
         suspects |= attached.at_work().names.keys()
-        made = changed_with(suspects, digests.keys(), shell.user_ns, without={id(shell), id(shell.user_ns)})
-        return sorted(name for name in made if not attached.holds(name, digests[name]))
+        if not suspects:
+            return []
+        made = ledger.digests.keys() | ledger.defined.keys()
+        found = changed_with(suspects, made, shell.user_ns, without={id(shell), id(shell.user_ns)})
+        changed = [name for name in found & ledger.digests.keys() if not attached.holds(name, ledger.digests[name])]
+        stored = {owner for owner, _ in ran.said.names.attribute_stores} if ran.early else set()
+        for name in found & ledger.defined.keys():
+            now = attached.digest(shell.user_ns[name])
+            if now is None or now != ledger.defined[name] or name in stored:
+                ledger.defined[name] = now
+                changed.append(name)
+        return sorted(changed)
 
     def made(self, attached: Attached, said: Analysis, then: Sequence[CellNames] = ()) -> None:
         """A plain cell ran well: note what a clock or entropy made in it. ``then``: cells that ran since."""
@@ -72,3 +101,12 @@ class Plainly(Struct, frozen=True):
                 attached.volatile.names.settle(flow, root or "", journal.records)
         except KeelError:
             self.degraded()
+
+
+def _defined(source: str, bound: frozenset[str], space: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The functions and classes that a cell's text defines and that a restore would define again, with their text."""
+    for text in definitions_in(source) if "def " in source or "class " in source else ():
+        for name in names_of(text):
+            imported = text.startswith(("import ", "from "))
+            if name in bound and not imported and isinstance(space.get(name), type | FunctionType):
+                yield name, text

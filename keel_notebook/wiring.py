@@ -81,14 +81,14 @@ class Attached(Struct, frozen=True):
     """What decides about steps that must not happen twice, with the lease of these calls."""
     close: Callable[[], None]
     """Ends the run in the journal and lets go of what watches files. Safe to call twice."""
-    in_file: Callable[[str], int]
-    """How many cells of the notebook's file carry a step's name."""
-    source_of: Callable[[str], str | None]
-    """The cell of a step in the notebook's file, credentials taken out; None where nobody tells."""
+    file: NotebookFile
+    """The notebook's file as it was last saved."""
     reach: Callable[[frozenset[str], CellNames], frozenset[str]]
     """The names, and those that functions and classes among them read; values are not looked into."""
     holds: Callable[[str, Digest | None], bool]
     """Whether a name surely still holds the content of this digest; not looked at, and so False, where it is large."""
+    digest: Callable[[Any], Digest | None]
+    """The digest of a value; None where it has none."""
     plain: PlainCells
     """What keeps the cells of auto mode that are no steps."""
     went_on: Callable[[FlowRecords, str], frozenset[int]]
@@ -329,10 +329,10 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         stepper=stepper,
         calls_on=calls_on,
         guarded_on=guarded_on,
-        in_file=cells.named,
-        source_of=cells.source_of,
+        file=cells,
         reach=reach,
         holds=holds,
+        digest=digest_of,
         plain=plain,
         went_on=went_on,
         at_work=at_work,

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+import msgpack
+
 from keel_notebook.capture.ambient_part import Lost
 from keel_notebook.capture.loads import LOADS, is_installed, public_variables
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
@@ -74,7 +76,8 @@ class ModuleGlobals:
                 for part in outer:
                     owner = getattr(owner, part)
                 if value:
-                    setattr(owner, attribute, from_wire(value[0]))
+                    if not _holds(owner, attribute, value[0]):  # else it is the object that names hold as well
+                        setattr(owner, attribute, from_wire(value[0]))
                 elif hasattr(owner, attribute):
                     delattr(owner, attribute)
             except (ImportError, AttributeError) as problem:
@@ -101,6 +104,14 @@ class ModuleGlobals:
                 return content
             self._large.add((module, path))
         return "object", id(value), len(value) if type(value) in _CONTAINERS else 0
+
+
+def _holds(owner: Any, attribute: str, wire: Any) -> bool:
+    """Whether an attribute holds this content already."""
+    try:
+        return bool(msgpack.packb(to_wire(getattr(owner, attribute))) == msgpack.packb(wire))  # 1 is not True
+    except (AttributeError, NotPlainError):
+        return False
 
 
 def _attributes(module: ModuleType) -> Iterator[tuple[str, Any]]:

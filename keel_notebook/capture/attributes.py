@@ -117,6 +117,8 @@ class AttributesChanged(Struct, frozen=True):
     """Ids of the classes whose change this describes."""
     nameless: tuple[str, ...] = ()
     """Attributes of classes to which no name of the notebook leads."""
+    stayed: tuple[Any, ...] = ()
+    """The values of those of ``put`` whose object stayed and whose content changed."""
 
 
 class AttributeLook(Struct, frozen=True):
@@ -162,7 +164,12 @@ class AttributeWatch:
                     gone |= {path} if seen[0] is not _MISSING else set()
                 elif self._differs(seen, value):
                     put.add(path)
-        return AttributesChanged(tuple(sorted(put)), tuple(sorted(gone)), frozenset(owners), tuple(sorted(nameless)))
+        held = [seen for before in look.classes.values() for seen in before.values()]
+        was = {id(value) for value, digest in (*held, *look.paths.values()) if digest is not None}
+        stayed = tuple(value for path in sorted(put) if id(value := self._at(path)) in was)
+        return AttributesChanged(
+            tuple(sorted(put)), tuple(sorted(gone)), frozenset(owners), tuple(sorted(nameless)), stayed
+        )
 
     def _changes(self, cls: type, before: Mapping[str, tuple[Any, Digest | None]]) -> tuple[set[str], set[str]]:
         now = dict(_held(cls))

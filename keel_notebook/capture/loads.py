@@ -7,6 +7,7 @@ change ``config.LR`` right after it has imported ``config``.
 from __future__ import annotations
 
 import os
+import re
 import site
 import sys
 from functools import cache
@@ -109,8 +110,13 @@ def serial_of(path: str) -> int:
     return 0 if load is None else load.serial
 
 
+_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+
+
 def is_installed(path: str) -> bool:
     """Whether a file belongs to Python, to an installed package or to keel: such count by name, not by content."""
+    if _PACKAGES.search(path):  # also one that a .pth file or PYTHONPATH adds, from beside this Python
+        return True
     return path.startswith(_roots()) or os.path.realpath(path).startswith(_roots())
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from pathlib import PurePath
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from msgspec import Struct, field
 
-from keel_notebook.capture.databases import files_behind
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.loads import LOADS
 from keel_notebook.capture.namespace import attributes
+from keel_notebook.connections import files_behind, is_connection
 from keel_notebook.core.filetexts import NO_TEXTS, NOTHING_ASKED, Asks, FileTexts, candidates, texts_of_source
 
 _MOST_PARTS = 2_000
@@ -36,7 +37,7 @@ class Mentions(Struct, frozen=True):
     remembers: bool = False
     """Whether it reaches a function that keeps its results (``lru_cache``)."""
     databases: frozenset[str] = frozenset()
-    """Files behind the connections that it reads, absolute."""
+    """Files behind the connections that it reads, or that its values hold; absolute."""
 
 
 def mentions(
@@ -52,7 +53,7 @@ def mentions(
 
     modules: list[FileTexts] = []
     names = tuple(names)
-    databases = frozenset(path for name in names for path in files_behind(namespace.get(name)))
+    open_files: set[str] = set()
     for name in names:
         if name.endswith(".py"):
             modules.append(_module_texts(sys.modules.get(name.removesuffix(".py").replace("/", "."))))
@@ -62,17 +63,18 @@ def mentions(
             continue
         remembering = remembering or remembers(value)
         if isinstance(value, ModuleType):
-            modules += [_module_texts(value)] if definitions.is_local(value.__name__) else []
+            modules += [_module_texts(value)] * definitions.is_local(value.__name__)
         elif callable(value) and (source := definitions.source_of(value)):
             pieces.append(texts_of_source(source))
         elif isinstance(value, FunctionType):
             modules += (
                 [_module_texts(sys.modules.get(value.__module__))] if definitions.is_local(value.__module__) else []
             )
-        else:
-            if source := definitions.source_of(type(value)):
-                pieces.append(texts_of_source(source))
-            values += texts_in(value, is_persons=is_persons)
+        elif source := definitions.source_of(type(value)):
+            pieces.append(texts_of_source(source))
+        found = list(_named_in(value, is_persons)) if not isinstance(value, ModuleType | type) else []
+        values += [text for text, is_open in found if not is_open]
+        open_files |= {path for path, is_open in found if is_open}
     asks = reduce(or_, (piece.asks for piece in pieces))
     for value in values:
         for text in candidates(value):
@@ -80,8 +82,8 @@ def mentions(
     for piece in (*modules, *pieces):
         for text in sorted(piece.texts):
             asked[text] = asked.get(text, NOTHING_ASKED) | piece.asks
-    asked.update((path, NOTHING_ASKED) for path in databases if path not in asked)
-    return Mentions(reduce(or_, (*pieces, *modules)), asked, remembering, databases)
+    asked.update((path, NOTHING_ASKED) for path in open_files if path not in asked)
+    return Mentions(reduce(or_, (*pieces, *modules)), asked, remembering, frozenset(open_files))
 
 
 def _held(name: str, namespace: Mapping[str, Any]) -> Any:
@@ -102,18 +104,22 @@ def texts_in(value: Any, *, is_persons: Callable[[type], bool]) -> Iterator[str]
 
     Looks at the first 2,000 parts. ``is_persons`` tells types whose objects are opened: those of the notebook.
     """
+    return (text for text, is_open in _named_in(value, is_persons) if not is_open)
+
+
+def _named_in(value: Any, is_persons: Callable[[type], bool]) -> Iterator[tuple[str, bool]]:
+    """The same, with the files behind connections: those are marked."""
     todo: deque[tuple[Any, int]] = deque([(value, 0)])
     parts = found = 0
     while todo and parts < _MOST_PARTS and found < _MOST_TEXTS:
         part, depth = todo.popleft()
         parts += 1
         kind = type(part)
-        if kind is str:
+        if kind is str or issubclass(kind, PurePath):
             found += 1
-            yield part
-        elif issubclass(kind, PurePath):
-            found += 1
-            yield str(part)
+            yield str(part), False
+        elif is_connection(kind):
+            yield from ((path, True) for path in files_behind(part))
         elif depth < _DEPTH:
             todo += [(each, depth + 1) for each in _inside(part, kind, is_persons) if type(each) not in _NEVER_PATHS]
 
@@ -123,6 +129,12 @@ def _inside(part: Any, kind: type, is_persons: Callable[[type], bool]) -> list[A
         return [each for each, _ in zip(part, range(_MOST_PARTS), strict=False)]
     if issubclass(kind, dict):
         return [each for pair, _ in zip(part.items(), range(_MOST_PARTS), strict=False) for each in pair]
+    if issubclass(kind, MethodType | BuiltinFunctionType) or kind.__name__ == "nb_bound_method":
+        return [] if isinstance(part.__self__, ModuleType) else [part.__self__]
+    if issubclass(kind, functools.partial):
+        return [part.func, *part.args, *part.keywords.values()]
+    if issubclass(kind, FunctionType):
+        return _kept(part) if part.__module__ == "__main__" else []
     lazy = _LAZY.get(kind.__qualname__)
     if lazy is not None and kind.__module__.partition(".")[0] in sys.modules:
         try:
@@ -134,6 +146,13 @@ def _inside(part: Any, kind: type, is_persons: Callable[[type], bool]) -> list[A
     return []
 
 
+def _kept(function: FunctionType) -> list[Any]:
+    """The values that live in a function: its closure and its defaults."""
+    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != _EMPTY]
+    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+_EMPTY = CellType()
 _LAZY: dict[str, Callable[[Any], Any]] = {
     "LazyFrame": lambda lazy: [lazy.explain(optimized=False)],  # polars: "Parquet SCAN [a.parquet]"
     "FileSystemDataset": lambda dataset: dataset.files,  # pyarrow

@@ -189,7 +189,7 @@ class NameWatch:
         watched = self._watched(cell, namespace, large)
         attributes = self._attributes.before(
             self._definitions.classes() if watched else (),
-            self._paths | {f"{owner}.{name}" for owner, name in cell.attribute_stores},
+            self._paths | {f"{owner}.{name}" for owner, name in cell.attribute_stores} | self._in_modules(cell),
         )
         touched = watched.keys() if cell.reads_everything else cell.mutation_suspects | self._through_functions
         objects = self.objects.before(cell, watched, self._digests, touched)
@@ -267,6 +267,13 @@ class NameWatch:
         # Every name counts twice: in the notebook's namespace and in this copy of it.
         return held_elsewhere(namespace, name, 2 * names, without=self._ipythons())
 
+    def _in_modules(self, cell: CellNames) -> set[str]:
+        """The containers that local modules hold which the cell mentions, by their dotted names."""
+        space = self._shell.user_ns
+        modules = [(name, space[name]) for name in cell.mentioned & space.keys() if type(space[name]) is ModuleType]
+        local = [(name, vars(module)) for name, module in modules if self._definitions.is_local(module.__name__)]
+        return {f"{name}.{at}" for name, held in local for at, value in held.items() if _is_container(at, value)}
+
     def _ipythons(self) -> set[int]:
         return {id(self._shell), id(self._shell.user_ns)}
 
@@ -287,7 +294,7 @@ class NameWatch:
         attributes = self._attributes.after(snapshot.attributes)
         in_place = self._changed_in_place(snapshot, namespace, rebound | differing)
         classes = {name for name in in_place if issubclass(type(namespace[name]), type)}
-        shared_with = self._sharing(in_place - classes, snapshot, namespace, rebound)
+        shared_with = self._sharing(in_place - classes, snapshot, namespace, rebound, attributes.stayed)
         in_place = (in_place | shared_with.names) - shared_with.apart - classes
         gone = snapshot.missing(namespace, differing) | {name for name in cell.deletes if name not in namespace}
         return Changed(
@@ -327,15 +334,17 @@ class NameWatch:
                 changed.add(name)
         return changed
 
-    def _sharing(self, changed: set[str], snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str]) -> Shared:
-        """Names that changed with others which they hold."""
+    def _sharing(
+        self, changed: set[str], snapshot: Snapshot, namespace: dict[str, Any], rebound: set[str], more: Collection[Any]
+    ) -> Shared:
+        """Names that changed with others which they hold, or with the values ``more``, which have no name."""
         memory = {name: namespace[name] for name in rebound if is_memory(namespace[name])}
-        if not changed:
+        if not changed and not more:
             return Shared(apart=self._torn(memory))
         values = {name: namespace[name] for name in changed}
         known = rebound | snapshot.watched.keys()
         others = {name: namespace[name] for name in persons_names(self._shell) if name not in known}
-        found = sharing(values.values(), others, without=self._ipythons())
+        found = sharing([*values.values(), *more], others, without=self._ipythons())
         return Shared(found.names, found.apart | self._torn(values | memory))
 
     def _torn(self, values: dict[str, Any]) -> frozenset[str]:
@@ -345,6 +354,10 @@ class NameWatch:
             others = {other: value for other, value in values.items() if other != name and other not in torn}
             torn |= sharing([values[name]], others, without=self._ipythons()).apart
         return frozenset(torn)
+
+
+def _is_container(name: str, value: Any) -> bool:
+    return type(value) in (list, dict, set) and not name.startswith("__")
 
 
 _IPYTHONS_OWN = frozenset({"get_ipython", "display", "exit", "quit", "open"})

@@ -39,6 +39,11 @@ class NotebookFile:
         ]
         return read_below(cells, step, plain=plain)
 
+    def has(self, cell: str) -> bool:
+        """Whether a step of this name or a cell of this id stands in the file; True where nobody knows."""
+        cells = self._cells()
+        return not cells or not cell or any(cell in (one.step, one.cell_id) for one in cells)
+
     def named(self, step: str) -> int:
         """How many cells carry the name of a step."""
         return sum(cell.step == step for cell in self._cells())

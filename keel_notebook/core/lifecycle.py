@@ -26,7 +26,8 @@ guarded effect anew under a new idempotency key."""
 UNDONE = "undone"
 """What the ``why`` of a retiring entry says where an undo wrote it."""
 
-_OPEN = frozenset({Status.RUNNING, Status.INTENT})
+OPEN = frozenset({Status.RUNNING, Status.INTENT})
+"""What the newest entry of an attempt says that goes on, or whose kernel went away."""
 
 
 class Fingerprint(Struct, frozen=True):
@@ -79,7 +80,7 @@ def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "
     anew = sum(entry.kind is Kind.RETIRE and entry.key == NEW_KEY for entry in entries)
     tries, deaths, memory = _unfinished(own, records, now)
     untrusted = frozenset(entry.entry for entry in live if entry.entry in records.untrusted)
-    ended = tuple(entry for entry in live if entry.status not in _OPEN)
+    ended = tuple(entry for entry in live if entry.status not in OPEN)
     newest = next((entry for entry in entries if entry.key != REVIVE), None)
     why = rejection(newest) if newest is not None and newest.kind is Kind.RETIRE else ""
     return Recorded(ended, tries, deaths, memory, untrusted, generation=anew, rejected=why)
@@ -148,7 +149,7 @@ def _unfinished(newest_first: list[Entry], records: FlowRecords, now: Fingerprin
         if entry.kind is Kind.RETIRE:
             continue
         seen = records.runs.get(entry.run)
-        open_ = entry.status in _OPEN or entry.kind is Kind.AUDIT
+        open_ = entry.status in OPEN or entry.kind is Kind.AUDIT
         if open_ and seen is not None and seen.end == RunEnd.OPEN:
             continue  # another kernel is running it right now
         if not open_ or fingerprint_of(entry) != now:

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from keel_notebook.core.auto import is_automatic
+from keel_notebook.core.chain import is_unfinished
 from keel_notebook.core.lifecycle import rejected
 from keel_notebook.core.model import Effect, Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
-from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of, record_of
+from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of
 
 
 class Rerun(Struct, frozen=True):
@@ -34,12 +35,13 @@ class Rerun(Struct, frozen=True):
     """Why only a person may run it; empty where it can be run from here."""
 
 
-def to_run(entries: Sequence[Entry], lost: Iterable[str]) -> tuple[Rerun, ...]:
+def to_run(entries: Sequence[Entry], cells: Iterable[Entry], lost: Iterable[str]) -> tuple[Rerun, ...]:
     """The cells that make the lost names, in the order in which they ran, with all that they need.
 
-    ``entries`` are those of a flow, in the order written. A name that nobody made needs no cell.
+    ``entries`` are those of a flow, in the order written; ``cells`` are those of its newest run (``core.chain``). A
+    name that nobody made needs no cell.
     """
-    walk = _Walk(entries)
+    walk = _Walk(cells, rejected(entries))
     todo = [walk.newest(name, len(walk.cells)) for name in lost]
     found: dict[int, dict[str, Entry]] = {}
     while todo:
@@ -62,8 +64,13 @@ def to_run(entries: Sequence[Entry], lost: Iterable[str]) -> tuple[Rerun, ...]:
 _DURABLE = frozenset({Kind.CALL, Kind.SLEEP, Kind.PROMISE, Kind.UNDO, Kind.LOOP, Kind.TIME, Kind.RANDOM})
 
 
+_ENDED = {Status.FAILED: "failed", Status.INTERRUPTED: "was interrupted"}
+
+
 def _by_hand(cell: Entry, calling: Collection[str]) -> str:
     """What runs here runs under no step's name: no effect that must happen once, and no durable call, may be in it."""
+    if is_unfinished(cell):
+        return _ENDED.get(cell.status, "did not end")
     if cell.effect is not Effect.IDEMPOTENT:
         return "has an effect that must not happen twice"
     unnamed = f"{(cell.code or '?')[:12]}#"
@@ -73,19 +80,15 @@ def _by_hand(cell: Entry, calling: Collection[str]) -> str:
 
 
 class _Walk:
-    """The cells of a flow as they ran, and which of them touched a name."""
+    """The cells of a run as they ran, and which of them touched a name."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        by_id: dict[EntryId, Entry] = {entry.entry: entry for entry in entries}
-        self.cells: list[Entry] = []
+    def __init__(self, cells: Iterable[Entry], gone: Collection[EntryId]) -> None:
+        self.cells = list(cells)
         self._touched: dict[str, list[int]] = {}
-        self._gone = rejected(entries)
-        for entry in entries:
-            cell = record_of(entry, by_id) or (entry if _ran_plainly(entry) else None)
-            if cell is not None:
-                for name in _touches(cell):
-                    self._touched.setdefault(name, []).append(len(self.cells))
-                self.cells.append(cell)
+        self._gone = gone
+        for at, cell in enumerate(self.cells):
+            for name in _touches(cell):
+                self._touched.setdefault(name, []).append(at)
 
     def newest(self, name: str, before: int) -> int | None:
         """The last cell before this place that bound or changed a name."""
@@ -103,10 +106,6 @@ class _Walk:
         if cell.kind is not Kind.PLAIN or is_automatic(cell):
             return False
         return any(name in names_of(source) for source in definitions_in(cell.source))
-
-
-def _ran_plainly(entry: Entry) -> bool:
-    return entry.kind is Kind.PLAIN and entry.status is Status.OK
 
 
 def _touches(entry: Entry) -> set[str]:

@@ -203,6 +203,10 @@ class Packed(Struct, frozen=True):
     not_stored: tuple[NotStored, ...]
 
 
+PLAIN = EntryId("")
+"""Stands for the entry of a value that a plain cell made: only the notebook itself holds it."""
+
+
 class Known(Struct, frozen=True):
     """A value of the notebook that an earlier entry already holds: referred to, not stored again."""
 

@@ -12,12 +12,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from keel_notebook.core.chain import ended_in_order
 from keel_notebook.core.decide import Part
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
 from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RECORDS, fingerprint_of, newest_ok, recorded, rejection
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
-from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.stale import stale_reasons
 from keel_notebook.core.states import (
     PRECEDENCE,
@@ -279,13 +280,7 @@ def _status_word(moment: Moment, rows: Sequence[StepRow]) -> str:
         return "dead"
     if moment.open(moment.run):
         return "running"
-    seen = moment.records.runs.get(moment.run)
-    said = [entry for entry in moment.records.entries if entry.run == moment.run and entry.kind is Kind.RUN]
-    if said and said[-1].status in (Status.OK, Status.FAILED):
-        return "finished" if said[-1].status is Status.OK else "died"
-    last = next((e for e in reversed(moment.records.entries) if e.run == moment.run and e.kind in RECORDS), None)
-    ended_well = last is None or last.status is Status.OK
-    return "finished" if seen is not None and seen.end == RunEnd.CLEAN and ended_well else "died"
+    return "finished" if ended_in_order(moment.records, moment.run) else "died"
 
 
 def _holder(moment: Moment) -> str | None:

@@ -1,8 +1,8 @@
 """What a notebook's names held when its newest run ended, and where each value is (DESIGN 5, Restore).
 
-Pure. The entries of a flow are walked in the order written: a step binds what its record holds, a replay binds it
-again, a plain cell takes its names out of the record's hands. What remains is what can come back without running a
-cell; everything else is named with the cell to run.
+Pure. The cells of the run are walked in order: a step binds what its record holds, a plain cell takes its names out of
+the record's hands. What remains is what can come back without running a cell; everything else is named with the cell to
+run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from keel_notebook.core.auto import is_automatic
-from keel_notebook.core.done import DECISION, REPLAYED
+from keel_notebook.core.chain import is_unfinished, record_of
 from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.lifecycle import RECORDS, rejected
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
@@ -37,8 +37,8 @@ class Holdings(Struct, frozen=True):
     """Names whose last cell was recorded, with the entry that holds the value."""
     order: tuple[Entry, ...] = ()
     """Those entries, in the order in which they were bound."""
-    definitions: tuple[tuple[str, str], ...] = ()
-    """(cell, source) of imports, functions and classes of plain cells, in order: statements of these kinds only."""
+    definitions: tuple[tuple[Entry, str], ...] = ()
+    """Imports, functions and classes of plain cells, in order: the cell, and the text of one such statement."""
     lost: tuple[Lost, ...] = ()
     recorded: Mapping[str, Entry] = field(default_factory=dict)
     """Every name that a record holds, the newest one of each, whatever plain cells did since."""
@@ -46,30 +46,30 @@ class Holdings(Struct, frozen=True):
     """The newest record of each cell, in the order written: together they left the state that has no name."""
 
 
-def holdings(entries: Sequence[Entry]) -> Holdings:
-    """What can be put back of a flow's newest run (a dead run inherits what it had not reached)."""
+def holdings(entries: Sequence[Entry], cells: Iterable[Entry]) -> Holdings:
+    """What can be put back. ``entries`` are all of a flow, in the order written; ``cells`` are those of its newest run
+    (``core.chain``)."""
     by_id = {entry.entry: entry for entry in entries}
-    held: dict[str, Entry] = {}
-    plain: dict[str, Entry] = {}
-    touched: dict[str, Entry] = {}
-    recorded: dict[str, Entry] = {}
-    settings: dict[tuple[str, str], Entry] = {}
     gone = rejected(entries)
+    recorded: dict[str, Entry] = {}
     for entry in entries:
         record = record_of(entry, by_id)
-        if record is not None:
-            _bind(record, held, plain, touched, holds=record.payload is not None and record.entry not in gone)
-            settings.pop(cell := (record.step, record.key), None)
-            if record.entry in gone:
-                continue
-            settings[cell] = record
-            if record.payload is not None:
-                recorded |= dict.fromkeys(_held(record), record)
-        elif entry.kind is Kind.PLAIN and entry.status is Status.OK:
-            _plain(entry, held, plain, touched)
-    order = sorted({e.entry: e for e in held.values()}.values(), key=lambda e: (e.run, e.seq))
-    lost = tuple(_lost(held, plain, touched, gone))
-    return Holdings(held, tuple(order), tuple(_definitions(plain)), lost, recorded, tuple(settings.values()))
+        if record is not None and record.payload is not None and record.entry not in gone:
+            recorded |= dict.fromkeys(_held(record), record)
+    names, settings = _Names(gone), dict[tuple[str, str], Entry]()
+    for cell in cells:
+        if is_unfinished(cell):
+            names.unfinished(cell)
+        elif cell.kind is Kind.PLAIN and not is_automatic(cell):
+            names.plainly(cell)
+        else:
+            names.bind(cell)
+            settings.pop(at := (cell.step, cell.key), None)
+            if cell.entry not in gone:
+                settings[at] = cell
+    order = sorted({e.entry: e for e in names.held.values()}.values(), key=lambda e: (e.run, e.seq))
+    found = tuple(_definitions(names.plain))
+    return Holdings(names.held, tuple(order), found, tuple(names.lost()), recorded, tuple(settings.values()))
 
 
 def steps_back(found: Holdings, there: Container[str]) -> dict[str, EntryId]:
@@ -90,13 +90,89 @@ def _is_back(record: Entry, held: Container[str], there: Container[str]) -> bool
     return record.payload is not None and all(name in held and name in there for name in _held(record))
 
 
-def record_of(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
-    """The record that an entry made or put back; None where it is about something else."""
-    if (entry.kind in RECORDS and entry.status is Status.OK) or is_automatic(entry):
-        return entry
-    if entry.kind is Kind.MARKER and entry.key == DECISION and entry.ambient.get("decision") == REPLAYED:
-        return by_id.get(entry.ambient.get("entry", ""))
-    return None
+class _Names:
+    """The names of a notebook as its cells go by."""
+
+    def __init__(self, gone: Mapping[EntryId, str]) -> None:
+        self.held: dict[str, Entry] = {}
+        self.plain: dict[str, Entry] = {}
+        self._touched: dict[str, Entry] = {}
+        """Names that no record holds as they are, with the cell that left them so."""
+        self._made: dict[str, Entry] = {}
+        """Definitions that another plain cell changed, with the cell that they are from."""
+        self._unfinished: dict[str, Entry] = {}
+        self._gone = gone
+
+    def bind(self, record: Entry) -> None:
+        """Take in what a step bound: what its record holds, where it is there and counts (not that of ``--always``)."""
+        self._unfinished.pop(record.step, None)
+        wrote, lost = {item.name for item in record.writes}, {item.name for item in record.not_stored}
+        patched = set(record.ambient.get(PATCHED, ()))  # the class is the one that was there; its attributes are new
+        self._forget((wrote | lost | set(record.deleted)) - patched)
+        if record.payload is None or record.entry in self._gone:
+            lost |= wrote
+            wrote = set()
+        self.held |= dict.fromkeys(wrote & _held(record), record)
+        self._touched |= dict.fromkeys(lost, record)
+
+    def plainly(self, entry: Entry) -> None:
+        """Take in what a plain cell did."""
+        wrote = {item.name for item in entry.writes}
+        self._forget(wrote | set(entry.deleted))
+        self.plain |= dict.fromkeys(wrote, entry)
+        changed = [name for name in entry.ambient.get(SUSPECTS, ()) if name in self.held or name in self.plain]
+        self._made |= {name: self.plain[name] for name in changed if name in self.plain}
+        self._forget(set(changed) - wrote)
+        self._touched |= dict.fromkeys(set(changed) - wrote, entry)
+
+    def unfinished(self, attempt: Entry) -> None:
+        """Take in an attempt that did not end well: what it left is held by nobody."""
+        left = {item.name for item in attempt.writes}
+        self._forget(left | set(attempt.deleted))
+        defined = {name for source in definitions_in(attempt.source) for name in names_of(source)}
+        self.plain |= dict.fromkeys(left & defined, attempt)
+        self._touched |= dict.fromkeys(left - defined, attempt)
+        self._unfinished[attempt.step] = attempt
+
+    def lost(self) -> Iterator[Lost]:
+        """What cannot come back."""
+        defined = {name for _, source in _definitions(self.plain) for name in names_of(source)}
+        for name, entry in sorted({**self.plain, **self._touched}.items()):
+            if name not in self.held and name not in defined:
+                yield Lost(name, self._why(name, entry))
+        for step, attempt in self._unfinished.items():
+            if not any(entry is attempt for entry in self._touched.values()):
+                yield Lost(f"step {step}", _ended(attempt))
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            for place in (self.held, self.plain, self._touched):
+                place.pop(name, None)
+
+    def _why(self, name: str, entry: Entry) -> str:
+        reason = next((item.reason for item in entry.not_stored if item.name == name), "")
+        if entry.kind is Kind.PLAIN:
+            first = f"run cell {made.occurrence}, then " if (made := self._made.get(name)) else "run "
+            return ": ".join(filter(None, (f"{first}cell {entry.occurrence}", reason)))
+        if is_unfinished(entry):
+            return f"run step {entry.step}: {_ended(entry)}"
+        reason = self._gone.get(entry.entry, "") or reason or "a resource is never stored"
+        return f"run step {entry.step}: {reason}"
+
+
+def called(cell: Entry) -> str:
+    """What to call a cell."""
+    return f"step {cell.step}" if cell.step else f"cell {cell.occurrence}"
+
+
+def _ended(attempt: Entry) -> str:
+    match attempt.status:
+        case Status.FAILED:
+            return "it failed"
+        case Status.INTERRUPTED:
+            return "it was interrupted"
+        case _:
+            return "its kernel went away while it ran"
 
 
 def _held(record: Entry) -> set[str]:
@@ -104,59 +180,12 @@ def _held(record: Entry) -> set[str]:
     return {item.name for item in record.writes} - set(record.ambient.get(PATCHED, ()))
 
 
-def _bind(
-    record: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry], *, holds: bool
-) -> None:
-    """Take in what a step bound. ``holds``: its record is there and counts (not that of ``--always``, not rejected)."""
-    wrote, lost = {item.name for item in record.writes}, {item.name for item in record.not_stored}
-    patched = set(record.ambient.get(PATCHED, ()))  # the class is the one that was there; its attributes are new
-    for name in (wrote | lost | set(record.deleted)) - patched:
-        for place in (held, plain, touched):
-            place.pop(name, None)
-    if not holds:
-        lost |= wrote
-        wrote = set()
-    held |= dict.fromkeys(wrote & _held(record), record)
-    touched |= dict.fromkeys(lost, record)
-
-
-def _plain(entry: Entry, held: dict[str, Entry], plain: dict[str, Entry], touched: dict[str, Entry]) -> None:
-    for item in entry.writes:
-        held.pop(item.name, None)
-        touched.pop(item.name, None)
-        plain[item.name] = entry
-    for name in entry.ambient.get(SUSPECTS, ()):
-        if held.pop(name, None) is not None:
-            touched[name] = entry
-    for name in entry.deleted:
-        for place in (held, plain, touched):
-            place.pop(name, None)
-
-
-def _lost(
-    held: Mapping[str, Entry], plain: Mapping[str, Entry], touched: Mapping[str, Entry], gone: Mapping[EntryId, str]
-) -> Iterator[Lost]:
-    for name, entry in sorted({**plain, **touched}.items()):
-        if name in held:
-            continue
-        if entry.kind is Kind.PLAIN:
-            if name not in {defined for _, source in _definitions({name: entry}) for defined in names_of(source)}:
-                yield Lost(name, ": ".join(filter(None, (f"run cell {entry.occurrence}", _reason(entry, name)))))
-        else:
-            why = gone.get(entry.entry, "") or _reason(entry, name) or "a resource is never stored"
-            yield Lost(name, f"run step {entry.step}: {why}")
-
-
-def _reason(entry: Entry, name: str) -> str:
-    return next((item.reason for item in entry.not_stored if item.name == name), "")
-
-
-def _definitions(plain: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+def _definitions(plain: Mapping[str, Entry]) -> Iterator[tuple[Entry, str]]:
     cells = sorted({e.entry: e for e in plain.values()}.values(), key=lambda e: (e.run, e.seq))
     for entry in cells:
         for source in definitions_in(entry.source):
             if any(name in plain and plain[name] is entry for name in names_of(source)) or names_of(source) == ("*",):
-                yield f"cell {entry.occurrence}", source
+                yield entry, source
 
 
 def definitions_in(source: str) -> list[str]:

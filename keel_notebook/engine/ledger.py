@@ -34,6 +34,8 @@ class Ledger(Struct):
     """Where the values are that steps left and nobody bound anew."""
     digests: dict[str, Digest | None] = field(default_factory=dict)
     """What the names that steps made held when their step ended."""
+    defined: dict[str, Digest | None] = field(default_factory=dict)
+    """Of functions and classes that plain cells defined: what they held when somebody last looked."""
     leftovers: Leftovers = field(default_factory=Leftovers)
     origins: Origins = field(default_factory=Origins)
     """How every name came to its value."""
@@ -99,6 +101,7 @@ class Ledger(Struct):
         self.leftovers.bound(names)
         for name in names:
             self.digests.pop(name, None)
+            self.defined.pop(name, None)
         self.made(names, producer)
 
     def plainly(self, entry: Entry, *, in_place: Iterable[str] = ()) -> None:
@@ -120,6 +123,8 @@ class Ledger(Struct):
         wrote = {item.name: item.digest for item in entry.writes} | {item.name: None for item in entry.not_stored}
         self.leftovers.bound(entry.deleted)
         self.digests.update(wrote)
+        for name in wrote:
+            self.defined.pop(name.partition(".")[0], None)
         left = entry.ambient.get(LEFT, {})
         self.leftovers.recorded(entry.step, read=read, wrote=wrote | left)
         self.made(wrote, f"step {entry.step}")

@@ -53,7 +53,7 @@ class Budget(Struct):
 
 
 class PlainNow(Struct, frozen=True):
-    """A cell of auto mode as it stands now, to be kept as a plain one."""
+    """A plain cell as it stands now."""
 
     flow: FlowId
     cell_id: str
@@ -64,6 +64,26 @@ class PlainNow(Struct, frozen=True):
     """``.code`` and ``.names`` of the analysed cell."""
     looks: Mapping[str, str] = field(default_factory=dict)
     """How its inputs looked before it ran."""
+
+
+def plain_entry(now: PlainNow, *, run: int, seq: int, at: float, ambient: Mapping[str, Any]) -> Entry:
+    """The entry of a plain cell as it begins: its text, and what it may read. No values. ``at`` is wall time."""
+    return Entry(
+        entry=entry_id(run, seq),
+        flow=now.flow,
+        run=run,
+        seq=seq,
+        step="",
+        kind=Kind.PLAIN,
+        status=Status.RUNNING,
+        occurrence=now.count,
+        key=now.cell_id,
+        code=now.parsed.code,
+        source=now.source,
+        inputs=tuple(Input(name, None) for name in sorted(now.parsed.names.reads)),
+        ambient=ambient,
+        started_at=at,
+    )
 
 
 class PlainAttempt(Struct, frozen=True):
@@ -133,24 +153,9 @@ class PlainCells:
 
     def _entry(self, now: PlainNow, begun: Entry | None = None) -> Entry:
         journal = self._parts.journal
-        seq = journal.next_seq() if begun is None else begun.seq
-        run = journal.run if begun is None else begun.run
-        return Entry(
-            entry=entry_id(run, seq),
-            flow=now.flow,
-            run=run,
-            seq=seq,
-            step="",
-            kind=Kind.PLAIN,
-            status=Status.RUNNING,
-            occurrence=now.count,
-            key=now.cell_id,
-            code=now.parsed.code,
-            source=now.source,
-            inputs=tuple(Input(name, None) for name in sorted(now.parsed.names.reads)),
-            ambient={AUTO: dict(now.looks)},
-            started_at=self._parts.clock.now() if begun is None else begun.started_at,
-        )
+        seq, run = (journal.next_seq(), journal.run) if begun is None else (begun.seq, begun.run)
+        at = self._parts.clock.now() if begun is None else begun.started_at
+        return plain_entry(now, run=run, seq=seq, at=at, ambient={AUTO: dict(now.looks)})
 
     def _kept(self, entry: Entry, snapshot: Any, ambient: Any) -> tuple[Entry, Changed]:
         parts, took = self._parts, entry.took_s or 0.0

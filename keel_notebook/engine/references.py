@@ -6,15 +6,15 @@ a restart, and nothing is written twice. A reference never brings another conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from types import NoneType
 from typing import Any, Final
 
 from msgspec import Struct
 
 from keel_notebook.core.decide import same
-from keel_notebook.core.model import Digest, Entry, EntryId, FlowId
-from keel_notebook.core.ports import Codec, FlowRecords, Known, Unpacked
+from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input
+from keel_notebook.core.ports import PLAIN, Codec, FlowRecords, Known, Unpacked
 from keel_notebook.errors import DamagedError, UntrustedError
 
 _COPIED: Final = frozenset({int, float, complex, bool, NoneType})
@@ -43,6 +43,14 @@ class References(Struct, frozen=True):
                     found[id(value)] = one
         return found
 
+    def of_plain_cells(self, inputs: Iterable[Input], *, without: Collection[str]) -> dict[int, Known]:
+        """Live objects of plain cells among a step's inputs: a record may refer to the names that were compared."""
+        return {
+            id(self.namespace[item.name]): Known(PLAIN, item.name, item.digest)
+            for item in inputs
+            if item.digest is not None and item.name in self.namespace and item.name not in without
+        }
+
     def resolver(self, entry: Entry, sure: Mapping[str, Digest | None]) -> Callable[[Known], Any]:
         """What finds the objects that ``entry`` refers to. ``sure``: what names are known to hold right now.
 
@@ -62,6 +70,10 @@ class References(Struct, frozen=True):
             live = self.namespace[known.name]
             if same(sure.get(known.name), known.digest) or same(self.digest(live), known.digest):
                 return live
+        if known.entry == PLAIN:
+            raise DamagedError(
+                what=f"the value of {known.name}", detail="it is that of a plain cell: run that cell first"
+            )
         if known.entry not in read:
             read[known.entry] = self._read(known, flow, sure, read)
         names = read[known.entry].names

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from keel_notebook.core.chain import chain
 from keel_notebook.core.missing import to_run
 from keel_notebook.core.model import Digest, Entry, EntryId
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.restore import Holdings, Lost, asked_for, holdings, steps_back
+from keel_notebook.core.restore import Holdings, Lost, asked_for, called, holdings, steps_back
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.runner import Runner
 from keel_notebook.errors import KeelError, UntrustedError
@@ -53,10 +54,12 @@ class RestoreReport(Struct):
 class Restorer:
     """Restores one kernel's notebook."""
 
-    def __init__(self, *, runner: Runner, ledger: Ledger, shell: Any) -> None:
+    def __init__(self, *, runner: Runner, ledger: Ledger, shell: Any, in_file: Callable[[str], bool]) -> None:
+        """``in_file`` as for ``core.chain``."""
         self._runner = runner
         self._ledger = ledger
         self._shell = shell
+        self._in_file = in_file
         self._restored: dict[str, Digest | None] = {}
         """What names that were restored hold; nothing runs in between."""
 
@@ -70,13 +73,14 @@ class Restorer:
         """
         if records.untrusted:
             raise UntrustedError(what="what is recorded of this notebook", id=self._ledger.journal_id)
-        holding = holdings(records.entries)
+        cells = chain(records, in_file=self._in_file)
+        holding = holdings(records.entries, cells)
         fresh = not self._ledger.producers
         wanted = frozenset(asked_for(holding, names, self._shell.user_ns))
         lost = [item for item in holding.lost if not names or item.name in names]
         known = holding.recorded.keys() | {item.name for item in lost}
         lost += [Lost(name, "nothing is recorded under this name") for name in names if name not in known]
-        defined = () if names else self._define(holding.definitions, lost)
+        defined = [] if names else self._define(holding.definitions, lost)
         restored: set[str] = set()
         failed: list[str] = []
         source = {name: holding.recorded[name] if names else holding.held[name] for name in wanted}
@@ -89,23 +93,30 @@ class Restorer:
         back = steps_back(holding, {name for name, entry in holding.held.items() if self._has(name, entry)})
         # By name only what was asked for counts: a step that left no name is back with the whole session.
         self._ledger.restored |= {s: e for s, e in back.items() if not names or e in self._brought}
+        held: dict[EntryId, list[str]] = {}
+        for name in sorted(restored):
+            held.setdefault(source[name].entry, []).append(name)
+        self._runner.restored(records.flow, held, [entry.entry for entry in defined])
         gone = {item.name: item for item in lost if item.name not in restored}
-        report = RestoreReport(tuple(sorted(restored)), tuple(gone.values()), defined, tuple(dict.fromkeys(failed)))
-        return self._run(records.entries, holding, report) if run else report
+        texts = tuple(dict.fromkeys(called(entry) for entry in defined))
+        report = RestoreReport(tuple(sorted(restored)), tuple(gone.values()), texts, tuple(dict.fromkeys(failed)))
+        return self._run(records.entries, cells, holding, report) if run else report
 
     def _has(self, name: str, entry: Entry) -> bool:
         """Whether a name is there, and no other cell made it than the one that the entry tells of."""
-        made = f"step {entry.step}" if entry.step else f"cell {entry.occurrence}"
-        return ("." in name or name in self._shell.user_ns) and self._ledger.producers.get(name) == made
+        there = "." in name or name in self._shell.user_ns
+        return there and self._ledger.producers.get(name) == called(entry)
 
-    def _run(self, entries: Sequence[Entry], holding: Holdings, report: RestoreReport) -> RestoreReport:
+    def _run(
+        self, entries: Sequence[Entry], cells: Sequence[Entry], holding: Holdings, report: RestoreReport
+    ) -> RestoreReport:
         """Run the cells behind what is missing, each from the values that it had, then put newer values back."""
         space = self._shell.user_ns
         gone = [lost for lost in report.missing if lost.name not in space]
         ran: list[str] = []
         stopped = ""
         aside: set[str] = set()
-        for cell in to_run(entries, [lost.name for lost in gone]):
+        for cell in to_run(entries, cells, [lost.name for lost in gone]):
             if cell.by_hand:
                 stopped = f"run {cell.cell} yourself: it {cell.by_hand}"
                 break
@@ -131,8 +142,7 @@ class Restorer:
             reason = (
                 str(error) if isinstance(error, KeelError) else f"its record cannot be read: {type(error).__name__}"
             )
-            cell = f"step {entry.step}" if entry.step else f"cell {entry.occurrence}"
-            lost += [Lost(name, f"run {cell}: {reason}") for name in sorted(names)]
+            lost += [Lost(name, f"run {called(entry)}: {reason}") for name in sorted(names)]
             return ()
         restored |= names
         self._restored |= {item.name: item.digest for item in entry.writes if item.name in names}
@@ -141,14 +151,15 @@ class Restorer:
         self._brought.add(entry.entry)
         return failed
 
-    def _define(self, definitions: Sequence[tuple[str, str]], lost: list[Lost]) -> tuple[str, ...]:
-        defined: dict[str, None] = {}
-        for cell, source in definitions:
+    def _define(self, definitions: Sequence[tuple[Entry, str]], lost: list[Lost]) -> list[Entry]:
+        defined: dict[EntryId, Entry] = {}
+        for entry, source in definitions:
             # Through the shell, so that tracebacks and digests find the text of what is defined here.
             result = self._shell.run_cell(source, store_history=False, silent=True)
             if result.success:
-                defined[cell] = None
+                defined[entry.entry] = entry
             else:
                 error = result.error_in_exec or result.error_before_exec
-                lost.append(Lost(source.partition("\n")[0], f"run {cell}: {type(error).__name__}"))
-        return tuple(defined)
+                reason = f"run {called(entry)}: {type(error).__name__}"
+                lost.append(Lost(source.partition("\n")[0], reason))
+        return list(defined.values())

@@ -6,7 +6,6 @@ The write order is the product's promise and is visible here: ``running`` is wri
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,13 +15,11 @@ from keel_notebook.core import environment
 from keel_notebook.core.ambient_ports import StepRan
 from keel_notebook.core.atwork import GOING_ON
 from keel_notebook.core.decide import RESULT
-from keel_notebook.core.done import StepDone, decision_entry
 from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
 from keel_notebook.core.model import (
     Digest,
     Effect,
     Entry,
-    FlowId,
     Input,
     Kind,
     NotStored,
@@ -40,18 +37,15 @@ from keel_notebook.core.ports import (
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
-from keel_notebook.engine.parts import Parts
+from keel_notebook.engine.notes import Notes
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
 _CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
 APART = "it lies on memory that other values have as well, which a record cannot bring back"
 
 
-class Runner:
+class Runner(Notes):
     """Executes and replays steps of one kernel. Raises only KeelError, and never after the body's own error."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
 
     @property
     def run(self) -> int:
@@ -207,7 +201,9 @@ class Runner:
             return replace(entry, writes=tuple(Write(name, None, "", 0) for name in written))
         unfinished = at_work.since(attempt.at_work, written)
         names = {name: value_at(parts.namespace, name) for name in written if name not in unfinished}
-        known = parts.references.known(step.flow, without=frozenset((*changed.written, *at_work.names)))
+        moving = {*changed.written, *changed.apart, *at_work.names}
+        known = parts.references.of_plain_cells(step.inputs.values(), without=moving)
+        known |= parts.references.known(step.flow, without=frozenset(moving))
         result = outcome.result if not at_work.holds(outcome.result) else None
         packed = parts.codec.pack(names, result=result, known=known)
         if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
@@ -279,13 +275,6 @@ class Runner:
         entry = replace(entry, kind=kind, status=Status.OK, key=key, source="", ended_at=now)
         self._parts.journal.append(entry)
         return entry
-
-    def decided(self, done: StepDone, flow: FlowId) -> None:
-        """Keep a decision that leaves no record of its own. A journal that cannot be written is no reason to stop."""
-        journal, at = self._parts.journal, self._parts.clock.now()
-        seq = journal.next_seq()
-        with contextlib.suppress(KeelError):  # the tables of other processes then lack one line; nothing is lost
-            journal.append(decision_entry(done, flow=flow, run=journal.run, seq=seq, at=at))
 
     def accept(self, step: StepNow, entry: Entry) -> Entry:
         """Write, by a person's word, that what ``entry`` holds is right for the step as it is now."""

@@ -90,7 +90,7 @@ def _diff(session: Session, words: list[str]) -> Any:
 
     attached = session.attached()
     name = _one_name(words, "%keel diff NAME")
-    now = AsItStands(attached.source_of(name), session.leader().inputs_of)
+    now = AsItStands(attached.file.source_of(name), session.leader().inputs_of)
     records, run = attached.journal.records(attached.flow.id), attached.journal.run or None
     return DiffTable(compare(name, records, session.ledger.done, now, run=run, when=local_time))
 

@@ -39,7 +39,7 @@ class BufferWriter:
         if array.dtype.hasobject or describe(array.dtype) is None:
             return None
         self._arrays.append(array)
-        low, high = _bounds(array)
+        low, high = bounds(array)
         if not any(begin <= low and high <= end for begin, end in self._spans[:_MOST_SPANS]):
             self.bytes += array.nbytes
             self._spans.append((low, high))
@@ -69,8 +69,8 @@ class BufferWriter:
                 packed = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
                 rows[at] = self._row(array, self._place(content(array, order=packed)), 0, packed)
                 continue
-            low = min(_bounds(self._arrays[at])[0] for at in group)
-            high = max(_bounds(self._arrays[at])[1] for at in group)
+            low = min(bounds(self._arrays[at])[0] for at in group)
+            high = max(bounds(self._arrays[at])[1] for at in group)
             number = self._place(_raw(low, high - low, [self._arrays[at] for at in group]))
             for at in group:
                 array = self._arrays[at]
@@ -134,7 +134,7 @@ def _address(array: Any) -> int:
     return address
 
 
-def _bounds(array: Any) -> tuple[int, int]:
+def bounds(array: Any) -> tuple[int, int]:
     """The first byte of an array's memory, and the one after the last."""
     low = high = _address(array)
     if 0 in array.shape:
@@ -149,7 +149,7 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 def _overlapping(arrays: list[Any]) -> list[list[int]]:
     """The numbers of the arrays, together where their memory overlaps."""
-    order = sorted((*_bounds(array), at) for at, array in enumerate(arrays))
+    order = sorted((*bounds(array), at) for at, array in enumerate(arrays))
     groups: list[list[int]] = []
     end = -1
     for low, high, at in order:

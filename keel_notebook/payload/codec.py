@@ -11,11 +11,11 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from keel_notebook.core.model import Blob, Digest, EntryId, NotStored, Payload, Write
-from keel_notebook.core.ports import Definition, Definitions, Journal, Known, Packed, Unpacked
+from keel_notebook.core.ports import PLAIN, Definition, Definitions, Journal, Known, Packed, Unpacked
 from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.core.secrets import looks_secret
 from keel_notebook.errors import DamagedError, KeelError
-from keel_notebook.payload import envelope, guilty
+from keel_notebook.payload import beside, envelope, guilty
 from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.bycode import fingerprint
 from keel_notebook.payload.digest import StructuralDigester
@@ -72,9 +72,13 @@ class GraphCodec:
         referable = self._referable(known, values)
         encoded = self._encode(values, referable, names, left_out)
         contents = Contents()
-        payload = self._write(encoded, [name for name, _ in values], contents)
+        payload = self._write(
+            encoded, [name for name, _ in values], contents, self._beside(encoded, referable, contents)
+        )
         digests: dict[int, Digest | None] = {
-            identity: one.digest for identity, (_, one) in referable.items() if one in encoded.known
+            identity: one.digest
+            for identity, (_, one) in referable.items()
+            if one in encoded.known and one.entry != PLAIN
         }
         digested = self._digester.together(contents)
         writes = []
@@ -90,9 +94,10 @@ class GraphCodec:
         opened = envelope.open_envelope(self._journal.read(payload.head))
         if opened.bare:
             return Unpacked({}, result=opened.content, has_result=True)
+        found_by = beside.resolver(opened.content, resolve, lambda copies: self.unpack(copies, resolve=resolve).names)
         try:
             with quiet_gc():
-                names, values = self._read(opened.content, payload, resolve)
+                names, values = self._read(opened.content, payload, found_by)
         except (KeelError, MemoryError):
             raise
         except ImportError as error:
@@ -154,10 +159,23 @@ class GraphCodec:
         return [
             identity
             for identity, (thing, one) in known.items()
-            if one in asked and self._digester.digest(thing).digest != one.digest
+            if one in asked and one.entry != PLAIN and self._digester.digest(thing).digest != one.digest
         ]
 
-    def _write(self, encoded: Encoded, names: Sequence[str], contents: Contents) -> Payload:
+    def _beside(self, encoded: Encoded, referable: Referable, contents: Contents) -> Payload | None:
+        """Copies of the plain cells' values that a graph refers to, of those that can be stored."""
+        used = {one for one in encoded.known if one.entry == PLAIN}
+        values = [(one.name, thing) for thing, one in referable.values() if one in used]
+        values = [(name, thing) for name, thing in values if not looks_secret(name, thing)]
+        if not values:
+            return None
+        others = {at: (thing, one) for at, (thing, one) in referable.items() if one.entry != PLAIN}
+        copies = self._encode(values, others, {}, [])
+        return self._write(copies, [name for name, _ in values], contents) if values else None
+
+    def _write(
+        self, encoded: Encoded, names: Sequence[str], contents: Contents, copies: Payload | None = None
+    ) -> Payload:
         tables, objects = encoded.buffers.write(self._journal, contents)
         content: dict[str, Any] = {**encoded.fields, **tables, "names": names}
         if encoded.known:
@@ -171,9 +189,12 @@ class GraphCodec:
                 digest = self._journal.put(encoded.stream)
                 objects[digest] = length
                 content["stream"] = (length, digest)
+        if copies is not None:
+            content[beside.FIELD] = beside.to_wire(copies)
         head = self._journal.blob(envelope.seal(content))
-        refs = tuple(dict.fromkeys(known.entry for known in encoded.known))
-        return Payload(head, tuple(objects), refs, head.size + sum(objects.values()))
+        refs = tuple(dict.fromkeys(known.entry for known in encoded.known if known.entry != PLAIN))
+        payload = Payload(head, tuple(objects), refs, head.size + sum(objects.values()))
+        return payload if copies is None else beside.joined(payload, copies)
 
     def _read(
         self, content: Any, payload: Payload, resolve: Callable[[Known], Any]

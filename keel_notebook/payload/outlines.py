@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from keel_notebook.connections import in_memory
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload import kinds, registry
-from keel_notebook.payload.connections import in_memory
 from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, label, one_way
 from keel_notebook.payload.typename import type_name

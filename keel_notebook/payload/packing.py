@@ -15,6 +15,7 @@ from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.deep import with_deep_stack
 from keel_notebook.payload.guilty import Refused, Secret
+from keel_notebook.payload.hosts import Hosts
 from keel_notebook.payload.pickles import Stream, Writer, known_used
 from keel_notebook.payload.plain import NotPlain, PlainWriter, surely_not_plain
 from keel_notebook.payload.shapes import Unknown
@@ -96,7 +97,7 @@ class Encoder(Struct, frozen=True):
             raise NotPlain
         numbers = {identity: at for at, identity in enumerate(known)}
         buffers = BufferWriter()
-        writer = PlainWriter(buffers, self.definitions, numbers)
+        writer = PlainWriter(buffers, self.definitions, numbers, Hosts(thing for thing, _ in known.values()))
         roots: list[Any] = []
         sizes: list[int] = []
         for at, (_, value) in enumerate(values):

@@ -21,6 +21,7 @@ from keel_notebook.payload import kinds, rebuild, registry
 from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
+from keel_notebook.payload.hosts import Hosts
 from keel_notebook.payload.kinds.matplotlib import windowless
 from keel_notebook.payload.kinds.numpy import Column, describe, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, memory_of
@@ -67,8 +68,8 @@ class Writer(_pickle.Pickler):
         self._buffers = buffers
         self._by_code = by_code
         self._reduces: dict[type, _Reduce | None] = {}
-        self._known = set(map(id, known))
-        self._held = {*self._known, *map(id, roots)}
+        self._hosts = Hosts(known)
+        self._held = {*map(id, known), *map(id, roots)}
         self._keep: list[Any] = [object() for _ in range(_FIRST_KNOWN)] if known else []
         if known:
             fillers = {id(thing): (number, thing) for number, thing in enumerate(self._keep)}
@@ -168,9 +169,10 @@ class Writer(_pickle.Pickler):
 
     def _array(self, array: Any) -> Any:
         owner = owner_of(array)
+        host = self._hosts.of(array)
         small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata
-        if small or array.dtype.hasobject or id(owner) in self._known:
-            view = None if owner is array else take_view(array, owner)
+        if host is not None or small or array.dtype.hasobject:
+            view = None if owner is array else take_view(array, owner if host is None else host)
             return NotImplemented if view is None else (rebuild.view, view)
         number = self._buffers.array(array)
         return NotImplemented if number is None else (rebuild.array, (number,))

@@ -18,6 +18,7 @@ from keel_notebook.errors import DamagedError
 from keel_notebook.payload import kinds
 from keel_notebook.payload.buffers import BufferReader, BufferWriter
 from keel_notebook.payload.guilty import Secret
+from keel_notebook.payload.hosts import Hosts
 from keel_notebook.payload.kinds.numpy import build_view, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, text_memory
 from keel_notebook.payload.shapes import by_name
@@ -50,8 +51,10 @@ def surely_not_plain(value: Any) -> bool:
 class PlainWriter:
     """Turns values into nodes. One writer for all names of a step: what they share is one node."""
 
-    def __init__(self, buffers: BufferWriter, definitions: Definitions, known: Mapping[int, int]) -> None:
+    def __init__(self, buffers: BufferWriter, definitions: Definitions, known: Mapping[int, int], hosts: Hosts) -> None:
+        """``known``: the numbers of journaled objects by their identity; ``hosts``: the arrays among them."""
         self.nodes: list[Any] = []
+        self._hosts = hosts
         self._buffers = buffers
         self._definitions = definitions
         self._known = known
@@ -160,9 +163,11 @@ class PlainWriter:
         return kind.tag, parts
 
     def _array(self, array: Any) -> tuple[str, Sequence[Any]] | None:
-        owner = owner_of(array)
-        if owner is not array and (id(owner) in self._known or array.dtype.hasobject):
-            view = take_view(array, owner)
+        host = self._hosts.of(array)
+        if host is None and array.dtype.hasobject:
+            host = owner_of(array)
+        if host is not None and host is not array:
+            view = take_view(array, host)
             return None if view is None else ("view", view)
         number = self._buffers.array(array)
         return None if number is None else ("ndarray", (number,))

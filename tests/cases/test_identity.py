@@ -100,3 +100,22 @@ print(sum_, type(gauge) is Gauge, gauge.lock.locked())
     assert gone.error == ""
     assert gone.printed[-1] == "22 True False\n", "a record that cannot be read makes its own step execute (C56)"
     assert notebook.hits.startswith("make read read make")
+
+
+def test_looking_at_a_class_leaves_no_trace_in_it(book):
+    nb = book("""
+class Above: pass
+class Slots: __slots__ = ("a",)
+class Copied: pass
+import copy; copy.copy(Copied())
+# ---
+# keel: step a
+class Made: pass
+one = [Made(), Above(), Slots(), Copied()]; one[2].a = 1
+# ---
+# keel: step b
+two = [one[0], one[1]]
+""")
+    ask = 'print(["__slotnames__" in vars(cls) for cls in (Above, Slots, Copied, Made)])'
+    for _ in range(2):
+        assert nb.shows(ask) == "[False, False, True, False]"

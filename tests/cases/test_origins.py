@@ -301,3 +301,54 @@ def test_what_a_step_writes_through_a_connection_does_not_make_it_execute_for_ev
     settled = made.hits  # once more at most: the connection was made from a file that was not there yet
     assert made.shows() == made.shows() == "1"
     assert made.hits == settled
+
+
+@pytest.mark.parametrize("library", ["sqlite3", "duckdb"])
+@pytest.mark.parametrize(
+    ("made", "reads"),
+    [
+        ("pool = [con]", "pool[0].execute('select x from t').fetchall()"),
+        ("app = {'db': {'main': con}}", "app['db']['main'].execute('select x from t').fetchall()"),
+        ("class App: pass\napp = App(); app.db = con", "app.db.execute('select x from t').fetchall()"),
+        ("import types; app = types.SimpleNamespace(db=con)", "app.db.execute('select x from t').fetchall()"),
+        ("cur = [con.cursor()]", "cur[0].execute('select x from t').fetchall()"),
+        ("def made(c): return lambda: c\nget = made(con)", "get().execute('select x from t').fetchall()"),
+        ("get = lambda c=con: c", "get().execute('select x from t').fetchall()"),
+        ("get = lambda: con", "get().execute('select x from t').fetchall()"),
+        ("import functools; get = functools.partial(con.execute, 'select x from t')", "get().fetchall()"),
+        ("get = con.execute", "get('select x from t').fetchall()"),
+        ("t = con.table('t') if library == 'duckdb' else con", "rows_of(t)"),
+        ("q = [con.sql('select x from t')] if library == 'duckdb' else con", "rows_of(q)"),
+    ],
+)
+def test_so_is_one_behind_a_connection_that_lies_in_another_value(book, library, made, reads):
+    import importlib
+
+    nb = book(f"""
+import {library}
+library = {library!r}
+def rows_of(t):
+    if library == "sqlite3": return t.execute("select x from t").fetchall()
+    return (t[0] if isinstance(t, list) else t).fetchall()
+# ---
+con = {library}.connect("q.db")
+{made}
+# ---
+%%keel_step a
+hit("a"); rows = {reads}
+# ---
+print(rows)
+""")
+
+    def write(x):
+        with contextlib.closing(importlib.import_module(library).connect(str(nb.folder / "q.db"))) as con:
+            con.execute("drop table if exists t")
+            con.execute("create table t (x int)")
+            con.execute(f"insert into t values ({x})")
+            con.commit()
+
+    write(1)
+    assert nb.shows() == nb.shows() == "[(1,)]"
+    assert nb.hits == "a" or "con.execute" in made
+    write(2)
+    assert nb.shows() == "[(2,)]"

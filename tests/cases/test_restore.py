@@ -79,6 +79,7 @@ x = 1; y = 2
         ("same = box\n# ---\nsame['r'].append(2)", "rows box get"),
         ("fill = rows.append\n# ---\nfill(2)", "rows box get"),
         ("get().append(2)", "rows box get"),
+        ("def more(): rows.append(2)\n# ---\nmore()", "rows box get"),
         ("print(o, rows, box)", ""),
     ],
 )
@@ -136,3 +137,87 @@ def test_a_step_whose_value_a_plain_cell_changed_is_not_in_memory_after_a_restor
     nb.run_all()
     nb.cells = []
     assert nb.shows("%keel restore", STATES) == "{'load': 'saved', 'fit': 'replayed'}"
+
+
+def there(names):
+    """A cell that prints which of the names exist."""
+    return f"print(*[name for name in {names.split()} if name in globals()])"
+
+
+def test_what_an_edited_step_no_longer_makes_does_not_come_back(book):
+    nb = book("""
+# keel: step a
+v = 1
+# ---
+# keel: step b
+w = 2
+""")
+    nb.run_all()
+    nb.edit(0, "v = 1", "u = 1")
+    nb.run_all()
+    nb.cells = []
+    assert nb.shows("%keel restore", there("u v w")) == "u w"
+    assert nb.shows("%keel restore", there("u v w")) == "u w", "what was restored is there, and its run is the newest"
+    assert nb.shows("%keel restore v", there("u v w")) == "v", "by name it is still to be had"
+
+
+@pytest.mark.parametrize(
+    ("cells", "gone"),
+    [
+        ("class K: n = 1\n# ---\n# keel: step a\no = K(); x = 1\n# ---\nK.n = 2", "K o x"),
+        ("class K: n = 1\n# ---\nK.n = 2\n# ---\n# keel: step a\nx = 1", "K"),
+        ("class K: seen = []\n# ---\nK.seen.append(1)\n# ---\n# keel: step a\nx = 1", "K"),
+        ("class K: pass\n# ---\nK.n = 2\n# ---\n# keel: step a\nx = 1", "K"),
+        ("# keel: step a\nx = 1\n# ---\nclass K: seen = []\n# ---\nK.seen.append(1)", "K"),
+        ("# keel: step a\nx = 1\n# ---\ndef f(q=[]): q.append(1)\n# ---\nf()", "f"),
+        ("def f(q=[]): q.append(1)\n# ---\nf()\n# ---\n# keel: step a\nx = 1", "f"),
+        ("class K: n = 1\n# ---\nk = K()\n# ---\n# keel: step a\no = K(); x = 1\n# ---\nprint(o.n, K())", ""),
+        ("def f(q=3): return q\n# ---\nf()\n# ---\n# keel: step a\nx = f()\n# ---\nf()", ""),
+    ],
+)
+def test_what_a_plain_cell_defined_and_another_one_changed_does_not_come_back_as_it_was_at_first(book, cells, gone):
+    nb = book(cells)
+    nb.run_all()
+    nb.cells = []
+    names = [name for name in ("K", "f", "o", "x") if f"{name} = " in cells or f" {name}" in cells]
+    names = [name for name in names if f"class {name}" in cells or f"def {name}" in cells or f"{name} = " in cells]
+    shown = nb.shows("%keel restore", there(" ".join(names)))
+    assert shown.split() == [name for name in names if name not in gone.split()]
+
+
+def test_a_step_that_its_kernel_died_in_or_that_failed_is_listed(book):
+    nb = book("""
+# keel: step a
+x = 1
+# ---
+# keel: step fails
+y = 2; 1 / 0
+""")
+    assert nb.run_all().error
+    nb.cells[1] = "# keel: step dies\nimport os, signal; x = 3; os.kill(os.getpid(), signal.SIGKILL)"
+    assert nb.run_all().signal
+    nb.cells = []
+    said = nb.run_all("r = get_ipython().run_line_magic('keel', 'restore')", "print(r)").printed[-1]
+    assert "restored without running a cell: x" in said
+    assert "not restored: step dies (its kernel went away while it ran)" in said
+
+
+def test_an_interrupted_map_is_listed_and_never_run_from_here(notebook):
+    book = notebook("""
+%%keel_step scrape
+import keel_notebook as keel
+def get(n):
+    hit("get")
+    if n == 3: raise KeyboardInterrupt
+    return n * 2
+rows = []; rows = keel.map(get, [1, 2, 3], max_workers=1)
+""")
+    book.run_all()
+    book.kill()
+    book.start()
+    book.execute("%load_ext keel_notebook")
+    before = book.hits
+    shown = book.execute("%keel restore --run")
+    assert "step scrape" in shown.text
+    assert "run step scrape yourself: it" in shown.text
+    assert book.hits == before

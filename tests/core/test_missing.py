@@ -52,7 +52,10 @@ class Story:
         return entry
 
     def to_run(self, *lost):
-        return [(cell.cell, {name: e.seq for name, e in cell.start.items()}) for cell in to_run(self.entries, lost)]
+        return [
+            (cell.cell, {name: e.seq for name, e in cell.start.items()})
+            for cell in to_run(self.entries, self.entries, lost)
+        ]
 
 
 def test_a_cell_starts_from_the_values_that_it_had():
@@ -91,7 +94,7 @@ def test_plain_cells_without_a_record_run_and_what_they_only_define_need_not():
 
 
 def by_hand(story, name):
-    return [cell.by_hand for cell in to_run(story.entries, [name])]
+    return [cell.by_hand for cell in to_run(story.entries, story.entries, [name])]
 
 
 def test_a_text_that_was_not_kept_whole_is_not_run():
