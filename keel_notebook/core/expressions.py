@@ -56,6 +56,12 @@ class Expressions(Names):
         else:
             self.value(node, state)
 
+    def changes_root(self, node: ast.expr, state: State) -> None:
+        """What is done here changes the variable behind ``a.b[0].c``, also by way of what elsewhere only looks."""
+        root = harmless.root_of_chain(node)
+        if root is not None:
+            self.load(root.id, state)
+
     def text(self, value: str, state: State, *, call: str | None = None, given: Iterable[str] = ()) -> None:
         """A string constant at this point."""
         where = self.call if call is None else call
@@ -213,6 +219,8 @@ class Expressions(Names):
                 case [owner, ast.Constant(value=str(name)), *_]:
                     self.attribute(owner, name)
         self._callee(func, call, state)
+        if any(keyword.arg == "inplace" for keyword in node.keywords):  # `df.columns.set_names("n", inplace=True)`
+            self.changes_root(func, state)
         outer, self.call = self.call, call
         looks = isinstance(func, ast.Name) and func.id in harmless.LOOKING_CALLS
         for arg in (*node.args, *(keyword.value for keyword in node.keywords)):

@@ -87,9 +87,7 @@ class Flow(Expressions):
             case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if self._is_namespace(where):
                 self.store(name, state)
             case ast.Subscript() | ast.Attribute():
-                if isinstance(node, ast.Attribute):
-                    self.attribute(node.value, node.attr)
-                self.value(node, state)
+                self._set_in(node, state)
                 if self.fragile:  # it may fail with the names before it stored and those after it not
                     self.block_id = self.shared.new_block()
 
@@ -142,9 +140,14 @@ class Flow(Expressions):
             case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if self._is_namespace(where):
                 self.delete(name, state)
             case _:
-                if isinstance(node, ast.Attribute):
-                    self.attribute(node.value, node.attr)
-                self.value(node, state)
+                self._set_in(node, state)
+
+    def _set_in(self, node: ast.expr, state: State) -> None:
+        """A part of a value is set or deleted: what stands at the root changes, whatever leads there."""
+        if isinstance(node, ast.Attribute):
+            self.attribute(node.value, node.attr)
+        self.value(node, state)
+        self.changes_root(node, state)
 
     def _import(self, node: ast.Import | ast.ImportFrom, state: State) -> State:
         if isinstance(node, ast.Import):

@@ -149,6 +149,13 @@ def root_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def root_of_chain(node: ast.AST) -> ast.Name | None:
+    """The ``a`` of ``a.b[0].c().d``: what all else is a part of, or is asked of."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node if isinstance(node, ast.Name) else None
+
+
 def dotted_name(node: ast.AST) -> str:
     """``a.b.c`` of an expression that starts with it (``a.b.c[0].d``); else an empty string."""
     match node:

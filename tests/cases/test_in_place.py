@@ -156,3 +156,69 @@ print(v, d, isinstance(d, D), D(4) == d, z, ww)
     assert shown[5].text == truth
     assert [cell.stderr for cell in shown] == [""] * 6
     assert book.hits == "use make read absent"
+
+
+CHANGES = """
+{a}.shape = (2, 3)
+{a}.T[0] = 9
+{a}.flat[0] = 9
+{a}.real[0] = 9
+{a}[1:][0] = 9
+{a}.view()[0] = 9
+{a}.sort(); {a}[::-1].sort()
+np.copyto({a}, 7)
+np.add({a}, 1, out={a})
+{a}.byteswap(inplace=True)
+{f}.columns = ["p", "q"]
+{f}.index = [5, 6, 7]
+{f}.columns.name = "n"
+{f}.index.name = "n"
+{f}.columns.set_names("n", inplace=True)
+{f}.rename(columns={{"x": "z"}}, inplace=True)
+{f}.columns, {f}.index.name = ["p", "q"], "i"
+{f}.sort_values("x", ascending=False, inplace=True)
+{f}.drop(columns="x", inplace=True)
+{f}.set_index("x", inplace=True)
+{f}.eval("q = x + 1", inplace=True)
+{f}.attrs["k"] = 1
+{f}.pop("x")
+{f}.insert(0, "q", 1)
+{f}.loc[0, "x"] = 9
+{f}.at[0, "x"] = 9
+del {f}["x"]
+setattr({f}, "columns", ["p", "q"])
+for {f}.columns.name in ["n"]: pass
+with contextlib.nullcontext(["p", "q"]) as {f}.columns: pass
+{s}.name = "other"
+{s}.index.name = "n"
+{s}.update([9])
+{s}.array[0] = 9
+{t}.shape = (3, 2)
+""".strip().split("\n")
+
+
+def test_every_way_to_change_an_array_or_frame_in_place_comes_back(book):
+    cells = [
+        "import contextlib, numpy as np, pandas as pd\n"
+        "def make():\n    a = np.array([3, 1, 2, 6, 5, 4])\n"
+        "    return a, pd.DataFrame({'x': [1, 2, 3], 'y': [4, 5, 6]}), pd.Series([1, 2, 3], name='s'), a[:]"
+    ]
+    tell = (
+        "({a}.tolist(), {a}.dtype.str, {f}.to_dict(), str({f}.index), str({f}.columns), {f}.attrs, "
+        "{s}.tolist(), {s}.name, {s}.index.name, {t}.tolist())"
+    )
+    for at, change in enumerate(CHANGES):
+        own = {name: f"{name}{at}" for name in "afst"}
+        cells += [
+            f"# keel: step made{at}\n{', '.join(own.values())} = make()",
+            f"# keel: step change{at}\n{change.format(**own)}",
+            f"print({tell.format(**own)})",
+        ]
+    nb = book("\n# ---\n".join(cells))
+    live = nb.run_all()
+    assert not live.error, live.error
+    for _ in range(2):
+        again = nb.run_all()
+        assert not again.error, again.error
+        for change, one, two in zip(CHANGES, live.printed[5::3], again.printed[5::3], strict=True):
+            assert (change, two) == (change, one)

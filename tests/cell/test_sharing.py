@@ -12,7 +12,7 @@ from keel_notebook.capture.attributes import attributes_set
 from keel_notebook.core.asks import asks
 from keel_notebook.core.sharing import SHARING, AsItIs, Pattern, accepted, differing
 from tests.crash.shells import Zygote
-from tests.support.lives import cases, life, truth
+from tests.support.lives import cases, lives_before_and_after_the_edit
 
 CASES = cases(Path(__file__).parent / "tables" / "sharing.txt")
 HANDED_ON = {"two_names_joined"}
@@ -27,21 +27,7 @@ def zygote() -> Iterator[Zygote]:
 
 
 def test_objects_that_become_one_or_two_are_seen_and_equal_ones_replay(zygote: Zygote, tmp_path: Path) -> None:
-    for name in ("plain", "edited", "keel"):
-        (tmp_path / name).mkdir()
-    before = truth(zygote, tmp_path / "plain", CASES)
-    after = truth(zygote, tmp_path / "edited", CASES, edited=True)
-    assert {name for name in before if before[name] == after[name]} == set()
-
-    assert life(zygote, tmp_path / "keel", CASES).printed == before
-    again = life(zygote, tmp_path / "keel", CASES)
-    assert again.printed == before
-    assert {name for name, decision in again.decided.items() if decision == "executed"} == {
-        case.name for case in CASES if case.executes
-    }
-
-    edited = life(zygote, tmp_path / "keel", CASES, edited=True)
-    assert edited.printed == after
+    edited = lives_before_and_after_the_edit(zygote, tmp_path, CASES)
     assert {name for name, decision in edited.decided.items() if decision == "replayed"} == HANDED_ON
 
 
@@ -60,7 +46,7 @@ print(p, q, box)
 
 
 def test_what_a_replay_put_back_is_no_difference(zygote: Zygote, tmp_path: Path) -> None:
-    """Objects of plain cells come back as copies inside another step's values: ``grow`` brings them together again."""
+    """What lies deep in objects of plain cells comes back as a copy: ``grow`` brings the two together again."""
     cells = ["%load_ext keel_notebook", *(cell.strip("\n") for cell in CHAIN.split("# ---\n"))]
     table = "print({s['name']: s['decision'] for s in __import__('keel_notebook').status().to_dict()['steps']})"
     first = zygote.run(tmp_path, cells).printed[-1]

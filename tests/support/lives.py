@@ -86,6 +86,26 @@ def life(zygote: Zygote, folder: Path, cases: Sequence[Case], *, edited: bool = 
     return Life(_below(cases, run.printed[2:-1]), json.loads(run.printed[-1]), said)
 
 
+def lives_before_and_after_the_edit(zygote: Zygote, folder: Path, cases: Sequence[Case]) -> Life:
+    """Live and once more, both as without keel, only ``executes`` cases executing again; then the life after the edit.
+
+    Asserts that every edit shows without keel, and that each life prints what a plain shell prints.
+    """
+    for name in ("plain", "edited", "keel"):
+        (folder / name).mkdir()
+    before = truth(zygote, folder / "plain", cases)
+    after = truth(zygote, folder / "edited", cases, edited=True)
+    assert {name for name in before if before[name] == after[name]} == set()
+    assert life(zygote, folder / "keel", cases).printed == before
+    again = life(zygote, folder / "keel", cases)
+    assert again.printed == before
+    executed = {name for name, decision in again.decided.items() if decision == "executed"}
+    assert executed == {case.name for case in cases if case.executes}
+    edited = life(zygote, folder / "keel", cases, edited=True)
+    assert edited.printed == after
+    return edited
+
+
 def _cells(cases: Iterable[Case], edited: bool) -> list[str]:
     return [cell for case in cases for cell in case.cells(edited=edited)]
 
