@@ -6,7 +6,7 @@ a restart, and nothing is written twice. A reference never brings another conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import NoneType
 from typing import Any, Final
 
@@ -19,6 +19,9 @@ from keel_notebook.errors import DamagedError, UntrustedError
 
 _COPIED: Final = frozenset({int, float, complex, bool, NoneType})
 """Types whose values are never referred to: one is as good as another."""
+
+Read = dict[EntryId, Unpacked]
+"""Records by their entries, read whole."""
 
 
 class References(Struct, frozen=True):
@@ -51,20 +54,23 @@ class References(Struct, frozen=True):
             if item.digest is not None and item.name in self.namespace and item.name not in without
         }
 
-    def resolver(self, entry: Entry, sure: Mapping[str, Digest | None]) -> Callable[[Known], Any]:
-        """What finds the objects that ``entry`` refers to. ``sure``: what names are known to hold right now.
+    def resolver(
+        self, entry: Entry, sure: Mapping[str, Digest | None], read: Read | None = None
+    ) -> Callable[[Known], Any]:
+        """What finds the objects that ``entry`` refers to. ``sure``: what names are known to hold right now. ``read``:
+        records that were read already, for entries that are put back together: what they share is one object then.
 
         It raises DamagedError (E051) or UntrustedError (E050) where a record is needed and not to be had.
         """
-        read: dict[EntryId, Unpacked] = {}
-        return lambda known: self._resolve(known, entry.flow, sure, read)
+        found: Read = {} if read is None else read
+        return lambda known: self._resolve(known, entry.flow, sure, found)
 
     def _resolve(
         self,
         known: Known,
         flow: FlowId,
         sure: Mapping[str, Digest | None],
-        read: MutableMapping[EntryId, Unpacked],
+        read: Read,
     ) -> Any:
         if known.name in self.namespace:
             live = self.namespace[known.name]
@@ -86,7 +92,7 @@ class References(Struct, frozen=True):
         known: Known,
         flow: FlowId,
         sure: Mapping[str, Digest | None],
-        read: MutableMapping[EntryId, Unpacked],
+        read: Read,
     ) -> Unpacked:
         records = self.records(flow)
         entry = next((entry for entry in records.entries if entry.entry == known.entry), None)

@@ -14,6 +14,7 @@ from keel_notebook.core.model import Digest, Entry, EntryId
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.restore import Holdings, Lost, asked_for, called, holdings, steps_back
 from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.references import Read
 from keel_notebook.engine.runner import Runner
 from keel_notebook.errors import KeelError, UntrustedError
 
@@ -64,6 +65,8 @@ class Restorer:
         """What names that were restored hold; nothing runs in between."""
 
         self._brought: set[EntryId] = set()
+        self._read: Read = {}
+        """Records that others refer to, read once."""
 
     def restore(self, records: FlowRecords, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
         """Everything that the newest run had, or the named names. Names that are there now are left alone
@@ -121,7 +124,7 @@ class Restorer:
                 stopped = f"run {cell.cell} yourself: it {cell.by_hand}"
                 break
             for name, entry in cell.start.items():
-                self._runner.restore(entry, frozenset({name}), {})
+                self._runner.restore(entry, frozenset({name}), {}, self._read)
             aside |= cell.start.keys() | {item.name for item in cell.entry.writes}
             result = self._shell.run_cell(cell.entry.source, store_history=False)
             if not result.success:
@@ -130,14 +133,14 @@ class Restorer:
             ran.append(cell.cell)
         for entry in {e.entry: e for name in aside if (e := holding.held.get(name)) is not None}.values():
             mine = frozenset(name for name in aside if holding.held.get(name) is entry)
-            self._runner.restore(entry, mine, {})
+            self._runner.restore(entry, mine, {}, self._read)
         came = {lost.name for lost in gone if lost.name in space}
         left = [Lost(lost.name, stopped or lost.reason) for lost in report.missing if lost.name not in came]
         return replace(report, missing=tuple(left), ran=tuple(ran), restored=tuple(sorted({*report.restored, *came})))
 
     def _bring(self, entry: Entry, names: frozenset[str], restored: set[str], lost: list[Lost]) -> Sequence[str]:
         try:
-            failed = self._runner.restore(entry, names, self._restored)
+            failed = self._runner.restore(entry, names, self._restored, self._read)
         except Exception as error:  # noqa: BLE001 a record that cannot be read affects its own step only (C56)
             reason = (
                 str(error) if isinstance(error, KeelError) else f"its record cannot be read: {type(error).__name__}"

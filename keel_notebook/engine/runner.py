@@ -38,6 +38,7 @@ from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.notes import Notes
+from keel_notebook.engine.references import Read
 from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
 
 _CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
@@ -314,9 +315,15 @@ class Runner(Notes):
         self._parts.journal.append(adopted)
         return adopted
 
-    def prepare(self, entry: Entry, *, sure: Mapping[str, Digest | None] | None = None) -> Prepared:
+    def prepare(
+        self,
+        entry: Entry,
+        *,
+        sure: Mapping[str, Digest | None] | None = None,
+        read: Read | None = None,
+    ) -> Prepared:
         """Read a record whole, without touching the notebook. ``sure``: what names are known to hold right now;
-        those of the record's inputs, which were compared just now, where it is left out.
+        those of the record's inputs, which were compared just now, where it is left out. ``read``: see ``references``.
 
         Raises DamagedError (E051), or whatever the record's own classes raise while they are rebuilt: the caller
         then executes (C56).
@@ -326,19 +333,25 @@ class Runner(Notes):
             self._parts.ambient.apply({"sys_path": entry.ambient["sys_path"]})
         if entry.payload is not None:
             sure = {item.name: item.digest for item in entry.inputs} if sure is None else sure
-            resolve = self._parts.references.resolver(entry, sure)
+            resolve = self._parts.references.resolver(entry, sure, read)
             values = self._parts.codec.unpack(entry.payload, resolve=resolve)
         messages: tuple[Message, ...] = ()
         if entry.outputs is not None:
             messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
         return Prepared(entry, values, messages, entry.not_stored)
 
-    def restore(self, entry: Entry, names: frozenset[str], sure: Mapping[str, Digest | None]) -> Sequence[str]:
+    def restore(
+        self,
+        entry: Entry,
+        names: frozenset[str],
+        sure: Mapping[str, Digest | None],
+        read: Read | None = None,
+    ) -> Sequence[str]:
         """Bind some names of a record, without its outputs; what could not be put back, in words.
 
         Raises as ``prepare`` does, before anything is bound.
         """
-        prepared = self.prepare(replace(entry, outputs=None), sure=sure)
+        prepared = self.prepare(replace(entry, outputs=None), sure=sure, read=read)
         values = {name: prepared.values.names[name] for name in sorted(names)}
         self._parts.namespace.update({name: value for name, value in values.items() if "." not in name})
         return [*self._put_attributes(values), *self._parts.ambient.apply(entry.ambient)]

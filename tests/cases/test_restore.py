@@ -221,3 +221,23 @@ rows = []; rows = keel.map(get, [1, 2, 3], max_workers=1)
     assert "step scrape" in shown.text
     assert "run step scrape yourself: it" in shown.text
     assert book.hits == before
+
+
+def test_what_several_steps_took_of_a_value_that_has_no_name_any_more_is_one_object_again(book):
+    nb = book("""
+# keel: step a
+import numpy as np; rows = [1]; grid = np.zeros(4)
+# ---
+# keel: step b
+first = [rows]; left = grid[:2]
+# ---
+# keel: step c
+second = [rows]; all_of_it = grid[:]
+# ---
+# keel: step d
+rows = 5; grid = 6
+""")
+    nb.run_all()
+    nb.cells = []
+    ask = "print(first[0] is second[0], np.shares_memory(left, all_of_it), rows, grid)"
+    assert nb.shows("%keel restore", ask) == "True True 5 6"
