@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 from jupyter_client import KernelManager
 
 TIMEOUT_S = 600.0
@@ -55,6 +56,11 @@ class TimedKernel:
         """The most memory that the kernel ever used."""
         status = Path(f"/proc/{self.manager.provisioner.pid}/status").read_text()  # type: ignore[union-attr]
         return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
+
+    def cpu_s(self) -> float:
+        """Processor time that the kernel's own process used so far, in seconds."""
+        used = psutil.Process(self.manager.provisioner.pid).cpu_times()  # type: ignore[union-attr]
+        return float(used.user + used.system)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""

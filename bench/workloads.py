@@ -13,6 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 
 from bench import payloads
+from bench.auto import overhead_of_auto
 from bench.calls import durable_calls
 from bench.kernels import TimedKernel
 from bench.report import Figure
@@ -172,5 +173,6 @@ WORKLOADS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "inputs": payloads.inputs,
     "attach": attach,
     "runall": run_all,
+    "auto": overhead_of_auto,
     "calls": durable_calls,
 }

@@ -59,6 +59,8 @@ def main() -> None:
         server = Server(Path(home))
         try:
             story(server, browser)
+            server.end_kernels()
+            notebook_7(server, browser)
         finally:
             server.close()
             browser.close()
@@ -84,23 +86,64 @@ def story(server: Server, browser: Browser) -> None:
     book.wait_states(load="replayed", clean="replayed", fit="replayed", train="recorded")
     page.evaluate("() => document.querySelector('.keel-banner [data-keel-action=dismiss]').click()")
     shot(page, "replayed")
-    page.locator(".jp-OutputArea .keel-lineage").first.scroll_into_view_if_needed()
+    page.evaluate("() => document.querySelector('.jp-OutputArea .keel-lineage').scrollIntoView({ block: 'end' })")
     shot(page, "widget")
     book.edit(2, CELLS.split("# ---\n")[2].strip().replace("> 30", "> 35 and depth > 14"))
     book.wait_states(clean="diverged")
     book.command("keel:next-divergence")
     page.locator("#keel-panel .keel-diff").wait_for()
     page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 2; }")
-    for name, theme in THEMES.items():
-        page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-        light = "true" if name == "light" else "false"
-        page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
-        page.wait_for_timeout(800)  # a style sheet has no event that says it is drawn
+    for name in THEMES:
+        theme_is(page, name)
         shot(page, f"panel-{name}")
-    for tab in ("timeline", "storage"):
-        page.locator(f"[data-keel-tab={tab}]").click()
-        page.locator(f"#keel-body-{tab} > *").first.wait_for()
-        shot(page, f"tab-{tab}")
+    theme_is(page, "light")
+    book.run_all()
+    book.wait_states(clean="recorded", fit="recorded")
+    page.locator("[data-keel-tab=timeline]").click()
+    page.locator("#keel-body-timeline .keel-attempts").wait_for()
+    part(page, "timeline", 260)
+    page.locator("[data-keel-tab=storage]").click()
+    room = page.locator("#keel-body-storage .keel-room")
+    room.locator("select").select_option("any age")
+    room.locator("[data-keel-action=dry-run]").click()
+    room.locator("[data-keel-action=delete]").click()
+    part(page, "storage", 372)
+
+
+def notebook_7(server: Server, browser: Browser) -> None:
+    """The same in Notebook 7, after Recover."""
+    page = browser.new_context(viewport=SIZE).new_page()  # type: ignore[arg-type]
+    page.add_init_script("window.keelLog = [];")
+    book = Book(server, page, "penguins-7", CELLS.rpartition("# ---")[0], app="notebook").open()
+    book.event("hello")
+    book.start_all()
+    book.wait_states(load="recorded", clean="recorded", fit="recorded", train="running")
+    book.kill()
+    book.accept_dialog()
+    book.event("hello", 2)
+    book.banner("died").locator("[data-keel-action=recover]").click()
+    book.event("recovered")
+    book.wait_states(load="replayed", train="interrupted")
+    book.command("keel:show-lineage")
+    page.locator("#keel-panel [role=row][data-keel-step=train]").wait_for()
+    theme_is(page, "light")
+    shot(page, "notebook-7")
+
+
+def theme_is(page: Any, name: str) -> None:
+    """Change the theme, and wait until it is drawn."""
+    page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES[name])
+    light = "true" if name == "light" else "false"
+    page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
+    page.wait_for_timeout(800)  # a style sheet has no event that says it is drawn
+
+
+def part(page: Any, name: str, height: int) -> None:
+    """A picture of the panel's upper part."""
+    box = page.locator("#keel-panel").bounding_box()
+    page.mouse.move(2, 400)
+    page.wait_for_timeout(400)  # let the last frame be drawn
+    page.screenshot(path=PICTURES / f"{name}.png", clip=box | {"height": height})
 
 
 def shot(page: Any, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import UTC, datetime
 
 _SPANS = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 """Each unit with the one below it, in seconds."""
@@ -61,6 +62,11 @@ def age(seconds: float) -> str:
         if seconds >= span * 0.99:
             return f"{round(seconds / span)} {unit} ago"
     return "1 min ago"
+
+
+def local_second(at: float) -> str:
+    """A time as people here write it, to the second: ``2026-11-29 09:41:07``. ``at``: seconds since the epoch."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def count(number: int, noun: str) -> str:

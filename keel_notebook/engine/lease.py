@@ -22,6 +22,7 @@ from msgspec import Struct
 from keel_notebook.core.model import FlowId
 from keel_notebook.core.ports import Clock
 from keel_notebook.core.record import as_dict
+from keel_notebook.core.units import local_second
 from keel_notebook.errors import LeaseError
 
 TTL_S = 30.0
@@ -221,7 +222,7 @@ class Lease:
 
     def _refusal(self, seen: LeaseSeen) -> LeaseError:
         who = f"pid {seen.holder.pid} on {seen.holder.host}" if seen.holder else "another kernel"
-        return LeaseError(flow=self._flow, holder=who, since=f"{seen.since:.0f}")
+        return LeaseError(flow=self._flow, holder=who, since=local_second(seen.since))
 
     def _write(self, lease: LeaseSeen) -> None:
         # In place: a rename over a file waits for the disk, at every guarded step. Who reads in the middle sees that

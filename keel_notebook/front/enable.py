@@ -6,6 +6,7 @@ uses keel loads it, before IPython reads the cell. A kernel whose notebook does 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,13 @@ def disable(prefix: str = sys.prefix) -> bool:
     return there
 
 
+def load(shell: Any) -> None:
+    """Switch keel on where nobody typed `%load_ext`: IPython would call that "already loaded" when somebody does."""
+    importlib.import_module("keel_notebook").load_ipython_extension(
+        shell
+    )  # by name: the command line imports this file
+
+
 def watch(shell: Any) -> None:
     """Load keel in this shell as soon as a cell uses it, or a front end asks for it."""
 
@@ -64,7 +72,7 @@ def watch(shell: Any) -> None:
 
     def _load(shell: Any) -> None:
         shell.input_transformers_cleanup.remove(look)
-        shell.extension_manager.load_extension("keel_notebook")
+        load(shell)
 
     def opened(comm: Any, message: Any) -> None:
         if look in shell.input_transformers_cleanup:

@@ -25,7 +25,7 @@ export class BannerRow extends Widget {
     // A loss interrupts whoever listens; good news waits for a pause.
     this.node.setAttribute('role', banner.kind === 'recovered' ? 'status' : 'alert');
     this.node.replaceChildren(
-      h('span', { class: 'keel-banner-text' }, banner.text),
+      h('span', { class: 'keel-banner-text', title: banner.text }, banner.text),
       ...banner.actions.map(({ action, word }) => button(word, action, () => this.press(action, banner.kind))),
       this.dismiss(banner.kind)
     );

@@ -6,7 +6,7 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
-import { Widget } from '@lumino/widgets';
+import { SplitPanel, Widget } from '@lumino/widgets';
 
 import { Companion, DEFAULTS, Settings } from './companion';
 import { keelIcon } from './icon';
@@ -38,6 +38,7 @@ function activate(
   labShell: ILabShell | null,
   rendermime: IRenderMimeRegistry | null
 ): void {
+  const began = performance.now();
   const companions = new Map<NotebookPanel, Companion>();
   let settings: Settings = DEFAULTS;
   let panel: Panel | null = null;
@@ -96,7 +97,7 @@ function activate(
   });
 
   addCommands(app, palette, current, show, () => panel);
-  log('active');
+  log('active', performance.now() - began);
 }
 
 function addPanel(app: JupyterFrontEnd): Panel {
@@ -111,7 +112,30 @@ function reveal(app: JupyterFrontEnd, labShell: ILabShell | null, panel: Panel):
     labShell.activateById(panel.id);
   } else {
     (app.shell as unknown as { expandRight?: (id: string) => void }).expandRight?.(panel.id);
+    requestAnimationFrame(() => widen(panel));
   }
+}
+
+/** Columns that can be read beside each other; JupyterLab takes this from the style sheet. */
+const ENOUGH_PX = 360;
+
+/** Notebook 7 gives its right area a share of the page, whatever is in it: give it what the columns need. */
+function widen(panel: Panel): void {
+  let inside: Widget = panel;
+  while (inside.parent && !(inside.parent instanceof SplitPanel)) {
+    inside = inside.parent;
+  }
+  const split = inside.parent as SplitPanel | null;
+  const missing = ENOUGH_PX - panel.node.clientWidth;
+  if (!split || missing <= 0) {
+    return;
+  }
+  const at = split.widgets.indexOf(inside);
+  const widths = split.widgets.map(widget => (widget.isVisible ? widget.node.clientWidth : 0));
+  const widest = widths.indexOf(Math.max(...widths.filter((_, other) => other !== at)));
+  widths[at]! += missing;
+  widths[widest]! -= missing;
+  split.setRelativeSizes(widths);
 }
 
 class StatusItem extends Widget {

@@ -2,10 +2,11 @@
 
 import { CommsOverSubshells, Kernel } from '@jupyterlab/services';
 
-/** Run in the kernel where the notebook has steps and keel is not loaded. An environment without it stays as it is. */
+/** Run in the kernel where the notebook has steps and keel is not loaded. An environment without it stays as it is. Not by
+    `%load_ext`: IPython would answer the notebook's own `%load_ext` with "already loaded". */
 export const LOAD = `
 try:
-    get_ipython().run_line_magic('load_ext', 'keel_notebook')
+    __import__('keel_notebook').load_ipython_extension(get_ipython())
 except ModuleNotFoundError:
     pass
 `;

@@ -55,14 +55,19 @@ export function savedText(flow: Flow | null): string {
 
 export function recoveredBanner(flow: Flow, report: Recovered): Banner {
   const next = firstUnsaved(flow);
-  const lost = report.missing.slice(0, 3).map(item => item.name);
+  const lost = report.missing.slice(0, 3).map(item => (item.reason ? `${item.name} (${brief(item.reason)})` : item.name));
   const without = lost.length > 0 ? ` Not restored: ${lost.join(', ')}${report.missing.length > 3 ? ' …' : ''}.` : '';
   const then = next ? ` ${next.name} runs next.` : '';
   return {
     kind: 'recovered',
-    text: `Recovered ${counted(report.restored.length, 'name')} in ${duration(report.took_s)}, ${duration(savedSeconds(flow))} of work saved.${without}${then}`,
+    text: `Recovered ${counted(report.restored.length, 'name')} in ${duration(report.took_s)}, ${duration(savedSeconds(flow))} of work saved.${then}${without}`,
     actions: [CONTINUE, SHOW]
   };
+}
+
+function brief(reason: string): string {
+  const line = reason.split('\n', 1)[0]!;
+  return line.length > 48 ? `${line.slice(0, 47)}…` : line;
 }
 
 export function gaveUpBanner(running: readonly string[]): Banner {

@@ -9,6 +9,7 @@ import { CodeCell } from '@jupyterlab/cells';
 import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { Kernel, KernelMessage } from '@jupyterlab/services';
 import { IDisposable } from '@lumino/disposable';
+import { IMessageHandler, Message, MessageLoop } from '@lumino/messaging';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { Client, CommLike, LateError, MissingError } from './client';
@@ -68,6 +69,7 @@ export class NotebookWatch implements IDisposable {
     NotebookActions.executionScheduled.connect(this.onSent, this);
     NotebookActions.executed.connect(this.onDone, this);
     panel.disposed.connect(this.dispose, this);
+    MessageLoop.installMessageHook(panel, this.shown);
     void Promise.all([panel.revealed, context.ready]).then(() => this.link_());
   }
 
@@ -144,10 +146,19 @@ export class NotebookWatch implements IDisposable {
     this._isDisposed = true;
     this.timers.forEach(timer => clearTimeout(timer));
     this.client.disconnect(new MissingError());
+    MessageLoop.removeMessageHook(this.panel, this.shown);
     NotebookActions.executionScheduled.disconnect(this.onSent, this);
     NotebookActions.executed.disconnect(this.onDone, this);
     Signal.clearData(this);
   }
+
+  /** What happened while the notebook was hidden was not asked for. */
+  private readonly shown = (_: IMessageHandler, message: Message): boolean => {
+    if (message.type === 'after-show') {
+      this.refresh();
+    }
+    return true;
+  };
 
   private runningSteps(): string[] {
     const first = this.sent[0];
@@ -291,16 +302,11 @@ export class NotebookWatch implements IDisposable {
       case 'restarting':
         return this.cut();
       case 'autorestarting':
-        if (this.link !== 'gone') {
-          this.cut();
-        }
-        this._fate.emit('died');
-        return;
       case 'dead':
         if (this.link !== 'gone') {
           this.cut();
         }
-        this._fate.emit('gave-up');
+        this._fate.emit(status === 'dead' ? 'gave-up' : 'died');
         return;
       case 'idle':
         if (this.link === 'gone' || this.link === 'no-kernel') {

@@ -126,7 +126,7 @@ describe('after a death', () => {
   test('after a recovery it says what came back, what did not, and what runs next', () => {
     const report = { restored: ['x', 'y'], missing: [{ name: 'conn', type: 'Connection', reason: '' }], took_s: 1.8 };
     const banner = recoveredBanner(flow(step('load', 'replayed'), step('train', 'interrupted')), report);
-    expect(banner.text).toBe('Recovered 2 names in 1.8 s, 2.5 s of work saved. Not restored: conn. train runs next.');
+    expect(banner.text).toBe('Recovered 2 names in 1.8 s, 2.5 s of work saved. train runs next. Not restored: conn.');
     expect(banner.actions.map(one => one.action)).toEqual(['continue', 'show']);
   });
 

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { offered } from '../src/view/details';
 import { Details, Flow, Lane } from '../src/view/model';
 import { Source } from '../src/view/source';
 import { LineageView } from '../src/view/view';
@@ -159,6 +160,16 @@ describe('one step in full', () => {
     view.update(THREE);
     expect(view.node.querySelector('.keel-said')!.textContent).toBe('accept done');
   });
+});
+
+test.each([
+  ['recorded', {}, 'replay rerun branch'],
+  ['diverged', {}, 'rerun accept branch'],
+  ['dead', {}, 'revive forget'],
+  ['interrupted', { recorded_at: null }, 'rerun']
+] as const)('a step that is %s is offered what can be done with it', (state, more, actions) => {
+  const source = { can: new Set(['replay', 'rerun', 'accept', 'branch', 'forget', 'revive']) } as unknown as Source;
+  expect(offered(source, step('fit', state, more)).join(' ')).toBe(actions);
 });
 
 describe('lanes', () => {

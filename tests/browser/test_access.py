@@ -83,8 +83,9 @@ def test_from_the_cell_to_the_diff_and_back_by_keyboard_alone(notebook, app):
     assert book.page.evaluate("() => jupyterapp.shell.currentWidget.content.activeCellIndex") == 2
 
 
-def test_what_happens_is_said_once_for_all_steps(notebook):
-    book = notebook(CELLS)
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_what_happens_is_said_once_for_all_steps(notebook, app):
+    book = notebook(CELLS, app=app)
     book.event("hello")
     book.run_all()
     book.wait_states(load="recorded", fit="recorded")

@@ -1,5 +1,7 @@
 """The kernel dies, is restarted, is given up: what a person sees, and the way back."""
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -40,6 +42,10 @@ def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     book.until("() => document.querySelector('.keel-banner').innerText.includes('memory last seen')")
     assert "1 of 2 steps saved" in banner.inner_text()
     assert "not saved: train" in banner.inner_text()
+    banner.locator("[data-keel-action=show]").click()
+    book.page.locator("[data-keel-tab=timeline]").click()
+    assert "died" in book.page.locator("#keel-body-timeline [data-keel-step=train]").inner_text()
+    assert book.page.locator("#keel-body-timeline .keel-death").count() > 0
 
     (book.folder / "go").touch()
     banner.locator("[data-keel-action=recover]").click()
@@ -73,6 +79,12 @@ def test_killed_while_idle_run_all_replays_and_marks_the_age(notebook, app):
     book.wait_states(load="replayed", train="replayed")
     assert book.page.locator(".keel-age").inner_text().startswith("from ")
     assert book.hits == "load train"
+    # The mark stands beside the output, and the state in the journal: neither is saved with the notebook.
+    book.page.evaluate("() => jupyterapp.shell.currentWidget.context.save()")
+    saved = book.path.read_text("utf-8")
+    assert "from " not in saved.replace("from keel", "")
+    assert "keel" not in json.dumps(json.loads(saved)["metadata"])
+    assert all("keel" not in json.dumps(cell["metadata"]) for cell in json.loads(saved)["cells"])
 
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])
@@ -110,3 +122,42 @@ def test_after_jupyter_gives_up_there_is_still_a_way(notebook, app):
     book.wait_states(load="replayed", train="replayed")
     assert book.value("weights['w']") == "332833500"
     assert book.hits == "load train"
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_the_button_restarts_and_recovers_and_never_races_the_loading_of_keel(notebook, app):
+    book = notebook(CELLS, app=app)
+    (book.folder / "go").touch()
+    book.event("hello")
+    book.run_all()
+    book.wait_states(load="recorded", train="recorded")
+    book.page.locator("[data-command='keel:restart-and-recover']").locator("visible=true").first.click()
+    book.accept_dialog()
+    book.event("recovered")
+    book.wait_states(load="replayed", train="replayed")
+    assert book.page.locator(".keel-banner[data-keel-kind=died]:visible").count() == 0
+    assert book.value("weights['w']") == "332833500"
+
+    book.kill()
+    book.accept_dialog()
+    book.command("keel:recover")  # at once: keel is not loaded in the new kernel yet
+    book.event("recovered", 2)
+    book.wait_states(load="replayed", train="replayed")
+    assert book.hits == "load train"
+
+
+def test_recovers_by_itself_where_a_person_set_it_so(server, notebook):
+    server.setting("keel-notebook", "plugin", {"autoRecover": True})
+    try:
+        book = notebook(CELLS)
+        (book.folder / "go").touch()
+        book.event("hello")
+        book.run_all()
+        book.wait_states(load="recorded", train="recorded")
+        book.kill()
+        book.accept_dialog()
+        book.event("recovered")
+        book.wait_states(load="replayed", train="replayed")
+        assert book.hits == "load train"
+    finally:
+        server.setting("keel-notebook", "plugin", {})

@@ -88,4 +88,5 @@ def test_records_of_somebody_else_wait_for_trust(server, page, tmp_path, app):
     book.run_all()
     book.wait_states(load="replayed")
     assert book.hits == "load"
+    assert "already loaded" not in page.locator(".jp-Notebook").inner_text(), "of the notebook's own %load_ext"
     server.end_kernels()

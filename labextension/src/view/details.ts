@@ -2,7 +2,7 @@
 
 import { sideBySide } from './code';
 import { button, h } from './dom';
-import { Details, InputPair, NotStored, Output } from './model';
+import { Details, InputPair, NotStored, Output, Step } from './model';
 import { Action, Source } from './source';
 
 const WORDS: Readonly<Record<Action, { word: string; title: string }>> = {
@@ -19,13 +19,16 @@ export interface Offer {
   press: (action: Action) => void;
 }
 
-export function offered(source: Source, state: string): Action[] {
+/** What can be done with a step as it stands: nothing is accepted or branched from where nothing is recorded. */
+export function offered(source: Source, step: Step | undefined): Action[] {
   const wanted: Action[] =
-    state === 'dead'
+    step?.state === 'dead'
       ? ['revive', 'forget']
-      : state === 'diverged' || state === 'stale'
-        ? ['rerun', 'accept', 'branch']
-        : ['replay', 'rerun', 'branch'];
+      : step?.recorded_at == null
+        ? ['rerun']
+        : step.state === 'diverged' || step.state === 'stale'
+          ? ['rerun', 'accept', 'branch']
+          : ['replay', 'rerun', 'branch'];
   return wanted.filter(action => source.can.has(action));
 }
 
@@ -38,10 +41,10 @@ export function detailsOf(details: Details, offer: Offer): HTMLElement {
     h(
       'div',
       { class: 'keel-details-head' },
-      h('p', { class: 'keel-sentence' }, details.sentence),
+      h('p', { class: 'keel-sentence' }, sentence(details.sentence, details.step)),
       h('div', { class: 'keel-actions' }, ...offer.actions.map(action => actionButton(action, offer)))
     ),
-    ...details.notes.map(note => h('p', { class: 'keel-note' }, note)),
+    ...details.notes.map(note => h('p', { class: 'keel-note' }, sentence(note, details.step))),
     details.format_only && h('p', { class: 'keel-note' }, 'Only formatting, comments or the step line differ: the code is the same.'),
     heading(differs ? 'Code' : 'Code, the same on both sides'),
     differs ? codeTable(code) : h('pre', { class: 'keel-code', tabindex: 0 }, details.current_source),
@@ -50,6 +53,11 @@ export function detailsOf(details: Details, offer: Offer): HTMLElement {
     outputs(details),
     ...details.not_stored.map(lost => h('p', { class: 'keel-note keel-lost' }, lostText(lost)))
   );
+}
+
+/** With a capital letter, unless it begins with the step's own name. */
+function sentence(text: string, step: string): string {
+  return text.startsWith(step) ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function actionButton(action: Action, offer: Offer): HTMLButtonElement {

@@ -22,6 +22,8 @@ export interface Folded {
 
 const IDLE_S = 60;
 const GAP_PART = 0.03;
+/** What took next to no time is a sliver, also where it is the last one. */
+const THIN = 0.015;
 
 /** Lay attempts and deaths out between 0 and 1. Gaps longer than a minute in which nothing ran take 3 % each. */
 export function folded(attempts: readonly Attempt[], deaths: readonly { run: number; at: number }[], now: number): Folded {
@@ -42,11 +44,11 @@ export function folded(attempts: readonly Attempt[], deaths: readonly { run: num
   return {
     bars: ordered.map((attempt, at) => {
       const [from, to] = spans[at]!;
-      const left = place(from);
-      return { attempt, left, width: Math.max(0.002, place(to) - left) };
+      const width = Math.max(THIN, place(to) - place(from));
+      return { attempt, left: Math.min(place(from), 1 - width), width };
     }),
     gaps: busy.slice(1).map(([from], at) => ({ at: place(from) - GAP_PART / 2, text: '', seconds: from - busy[at]![1] })),
-    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: place(death.at), text: `run ${death.run} died`, run: death.run }))
+    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: place(death.at), text: `Run ${death.run} died`, run: death.run }))
   };
 }
 

@@ -25,7 +25,7 @@ export interface Room {
 
 /** The form. It is made once, so that it stays as it is while the table above it is drawn anew. */
 export function roomForm(room: Room): HTMLElement {
-  const age = h('select', { class: 'keel-select' }, ...AGES.map(([word, seconds]) => h('option', { value: seconds }, word)));
+  const age = h('select', { class: 'keel-select', title: 'Values whose step has a newer record' }, ...AGES.map(([word, seconds]) => h('option', { value: seconds }, word)));
   const asked = h('div', { class: 'keel-answering' });
   const said = h('p', { class: 'keel-note', role: 'status' });
   const look = button('See what would go', 'dry-run', () => tell(), 'Nothing is touched');
@@ -71,7 +71,7 @@ export function roomForm(room: Room): HTMLElement {
     'div',
     { class: 'keel-room' },
     h('div', { class: 'keel-heading' }, 'Make room'),
-    h('div', { class: 'keel-answering' }, h('label', {}, 'Values that a newer record replaced, older than ', age), look),
+    h('div', { class: 'keel-answering' }, h('label', {}, 'Replaced values older than ', age), look),
     said,
     asked
   );

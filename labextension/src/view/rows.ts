@@ -1,6 +1,6 @@
 /** One row of the lineage: gutter, step, recorded side, current side. */
 
-import { h, icon, shape } from './dom';
+import { Child, h, icon, shape } from './dom';
 import { LaneRow } from './lanes';
 import { Step } from './model';
 import { LOOKS, fullText, gained } from './states';
@@ -47,29 +47,35 @@ export function row(at: RowAt): HTMLDivElement {
       h('span', { class: `keel-state keel-tone-${look.tone}` }, icon(look.icon)),
       h('span', { class: 'keel-name-text' }, step.name)
     ),
-    h('span', { role: 'gridcell', class: 'keel-recorded' }, recorded(step, at.now)),
-    h('span', { role: 'gridcell', class: 'keel-current' }, h('span', { class: `keel-word keel-tone-${look.tone}` }, current(step)))
+    h('span', { role: 'gridcell', class: 'keel-recorded' }, ...recorded(step, at.now)),
+    h('span', { role: 'gridcell', class: 'keel-current' }, h('span', { class: `keel-word keel-tone-${look.tone}` }, ...current(step)))
   );
   element.style.transform = `translateY(${at.index * ROW}px)`;
   return element;
 }
 
-function recorded(step: Step, now: number): string {
+/** When, how long, how large; the size gives way where there is little room, and is in the step's details all the same. */
+function recorded(step: Step, now: number): Child[] {
   if (step.recorded_at === null) {
-    return 'no record';
+    return ['no record'];
   }
-  const parts = [clock(step.recorded_at, now), duration(step.took_s), step.bytes ? size(step.bytes) : ''];
-  return parts.filter(Boolean).join(' · ');
+  const first = [clock(step.recorded_at, now), duration(step.took_s)].filter(Boolean).join(' · ');
+  return [first, roomy(step.bytes ? ` · ${size(step.bytes)}` : '')];
 }
 
-function current(step: Step): string {
+function current(step: Step): Child[] {
   if (step.differs.length > 0 && step.state !== 'dead') {
-    return `${step.differs.join(', ')} ${step.decision === 'executed' && step.state !== 'diverged' ? 'differed' : 'differs'}`;
+    return [`${step.differs.join(', ')} ${step.decision === 'executed' && step.state !== 'diverged' ? 'differed' : 'differs'}`];
   }
   if (step.state === 'replayed' && gained(step) >= 0.001) {
-    return `replayed, ${duration(gained(step))} saved`;
+    return ['replayed', roomy(`, ${duration(gained(step))} saved`)];
   }
-  return step.state;
+  return [step.state];
+}
+
+/** What is shown only where the grid is wide. */
+function roomy(text: string): Child {
+  return text !== '' && h('span', { class: 'keel-roomy' }, text);
 }
 
 /** Width of a gutter with this many lanes, in pixels. */

@@ -13,7 +13,7 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
     return h('p', { class: 'keel-empty' }, 'Nothing has run yet.');
   }
   const { bars, gaps, deaths } = folded(answer.attempts, answer.deaths, answer.now);
-  const list = h('ol', { class: 'keel-timeline' });
+  const list = h('ol', { class: 'keel-attempts' });
   for (const { attempt, left, width } of bars) {
     const took = attempt.took_s === null ? '' : `, took ${duration(attempt.took_s)}`;
     const again = attempt.attempt > 1 ? `, attempt ${attempt.attempt}` : '';
@@ -63,20 +63,25 @@ export function storage(answer: StorageAnswer): HTMLElement {
         'tr',
         { 'data-keel-step': step.name },
         h('th', { scope: 'row' }, step.name),
-        h('td', {}, size(step.bytes)),
-        h('td', {}, String(step.records))
+        h('td', { class: 'keel-number' }, size(step.bytes)),
+        h('td', { class: 'keel-number' }, String(step.records))
       )
     );
   }
   const lost = steps.flatMap(step => step.not_stored.map(item => `${step.name}: ${lostText(item)}`));
-  const head = ['Step', 'Size', 'Records'].map(word => h('th', { scope: 'col' }, word));
+  const head = ['Step', 'Size', 'Records'].map(word => h('th', { scope: 'col', class: word === 'Step' ? '' : 'keel-number' }, word));
   return h(
     'div',
     {},
     h('p', {}, `${size(total)} in all: ${size(answer.objects)} values, ${size(answer.segments + answer.duckdb)} journal`),
-    h('p', { class: 'keel-note' }, answer.folder),
+    h('p', { class: 'keel-note', title: answer.folder }, `in ${lastParts(answer.folder)}`),
     h('table', { class: 'keel-inputs' }, h('caption', { class: 'keel-hidden' }, 'Size of every step'), h('thead', {}, h('tr', {}, ...head)), body),
     lost.length > 0 && h('div', { class: 'keel-heading' }, 'Could not be stored'),
     lost.length > 0 && h('ul', {}, ...lost.map(text => h('li', {}, text)))
   );
+}
+
+/** The end of a path, as far as it tells places apart: `penguins/.keel`. The whole of it is in the title. */
+function lastParts(path: string): string {
+  return path.split(/[\\/]/).filter(Boolean).slice(-2).join('/');
 }

@@ -277,8 +277,10 @@ export class LineageView {
     this.source.details(name).then(
       details => {
         if (this.opened === name) {
-          const state = this.flow?.steps.find(step => step.name === name)?.state ?? '';
-          const actions = offered(this.source, state);
+          const actions = offered(
+            this.source,
+            this.flow?.steps.find(step => step.name === name)
+          );
           this.below.replaceChildren(detailsOf(details, { actions, press: action => this.press(action, name) }));
         }
       },
