@@ -7,7 +7,7 @@ PARALLEL := $(PYTEST) -n 2 --dist loadfile --max-worker-restart 0
 as_root := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab lint test bench docs bench-peers soak labextension webtest browser screenshots examples picture wheel chromium clean
+.PHONY: help setup demo lab lint test bench comparison docs bench-peers soak labextension webtest browser screenshots examples picture wheel chromium clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -71,16 +71,23 @@ screenshots: labextension chromium  ## take the pictures of the docs anew
 docs: $(READY)  ## the pages of docs/ as a site in build/site
 	@$(BIN)/python scripts/site.py build/site
 
-bench: $(READY)  ## speed, as ratios measured in one run; report in build/bench
-	@$(BIN)/python -m bench
+bench: $(READY)  ## keel against floors and peers, as ratios measured in one run; build/bench/report.md. ARGS='contest --scale 0.1'
+	@$(BIN)/python -m bench $(ARGS)
 
-bench-peers: $(READY)  ## the same calls in keelrun, DBOS and joblib, installed into .venv-peers
+comparison: $(READY)  ## docs/comparison.md from the last `make bench`
+	@$(BIN)/python -m bench --page docs/comparison.md
+
+bench-peers: $(READY)  ## install the peers that `make bench` measures keel against, in Pythons of their own (.venv-peers)
 	@test -x .venv-peers/bin/python || python3 -m venv .venv-peers
-	@.venv-peers/bin/pip install --quiet 'keelrun>=0.7' 'dbos>=3.4' 'joblib>=1.5'
-	@$(BIN)/python -m bench calls
+	@for peer in kishu elastic; do test -x .venv-peers/$$peer/bin/python || python3 -m venv .venv-peers/$$peer; done
+	@.venv-peers/bin/pip install --quiet 'keelrun>=0.7' 'dbos>=3.4' 'joblib>=1.5' 'dill>=0.4' 'marimo>=0.25' \
+	  ipykernel pandas pyarrow scikit-learn matplotlib
+	@# A peer that does not install is left out of the report.
+	@-.venv-peers/kishu/bin/pip install --quiet 'kishu>=0.3' pandas pyarrow scikit-learn
+	@-.venv-peers/elastic/bin/pip install --quiet 'elastic-kernel>=0.2' pandas pyarrow scikit-learn
 
-soak: $(READY)  ## the crash tests with thousands of kills
-	@KEEL_SOAK=$(or $(KILLS),3000) $(PYTEST) --timeout 0 -m crash tests/crash tests/journal
+soak: $(READY)  ## the crash tests with thousands of kills, every fault, and a long life (report in build/soak)
+	@KEEL_SOAK=$(or $(KILLS),3000) $(PYTEST) --timeout 0 -m crash tests/crash tests/journal tests/soak
 
 examples: $(READY)  ## execute the examples again and keep their outputs
 	@$(BIN)/python scripts/refresh_examples.py

@@ -1,0 +1,441 @@
+"""Keel and its peers behind one interface: run cells, die, bring back, ask. Each in real kernels of its own Python.
+
+The peers live in ``.venv-peers`` and its folders (`make bench-peers`); one that is not there is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from jupyter_client import KernelManager
+from jupyter_client.kernelspec import KernelSpec
+
+PEERS = Path(__file__).resolve().parents[1] / ".venv-peers"
+LIMIT_S = 60.0
+"""A cell that takes longer has failed."""
+ASK = "\x1e"
+HIT = "def hit(name):\n    with open('ran.txt', 'a') as _f: _f.write(name + ' ')\n"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell, with the names that it reads and binds: function caches have to be told."""
+
+    source: str
+    reads: Sequence[str] = ()
+    binds: Sequence[str] = ()
+    uses: Sequence[str] = ()
+    """Functions and modules of the notebook that it uses."""
+    plain: bool = False
+    """Never kept: set-up, definitions, a line that a person types."""
+
+
+@dataclass
+class Life:
+    """What one kernel showed."""
+
+    answers: list[str] = field(default_factory=list)
+    shown: list[tuple[str, str]] = field(default_factory=list)
+    """Kind of message and text, of the cells, in order."""
+    errors: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    """Of the cells, or of bringing back."""
+    peak_mb: float = 0.0
+
+    def __getitem__(self, at: int) -> str:
+        return self.answers[at] if at < len(self.answers) else ""
+
+
+class Kernel:
+    """A real kernel of some Python."""
+
+    def __init__(self, folder: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self.manager = KernelManager()
+        self.manager._kernel_spec = KernelSpec(argv=[*command, "-f", "{connection_file}"], language="python")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KEEL_", "PYTHON"))}
+        home = {
+            "HOME": str(folder / "home"),
+            "IPYTHONDIR": str(folder / "ipython"),
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        }
+        home |= {"JPY_SESSION_NAME": str(folder / "a.ipynb"), "XDG_CONFIG_HOME": str(folder / "config")}
+        (folder / "home").mkdir(exist_ok=True)
+        quiet = subprocess.DEVNULL
+        self.manager.start_kernel(cwd=str(folder), env={**kept, **home, **env}, stdout=quiet, stderr=quiet)
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=120)
+
+    def run(self, source: str, timeout: float = LIMIT_S) -> tuple[list[tuple[str, str]], str]:
+        """What a cell showed, and its error. Raises TimeoutError."""
+        shown: list[tuple[str, str]] = []
+        error = ""
+
+        def see(message: dict[str, Any]) -> None:
+            nonlocal error
+            content, kind = message["content"], message["msg_type"]
+            if kind == "stream" and content["name"] == "stdout":
+                shown.append((kind, content["text"]))
+            elif kind in {"display_data", "execute_result"}:
+                shown.append(
+                    ("image" if "image/png" in content["data"] else kind, content["data"].get("text/plain", ""))
+                )
+            elif kind == "error":
+                error = f"{content['ename']}: {content['evalue']}"
+
+        self.client.execute_interactive(source, output_hook=see, timeout=timeout, allow_stdin=False)
+        return shown, error
+
+    def ask(self, expression: str) -> str:
+        """What an expression prints, or the name of its error."""
+        shown, error = self.run(f"print({expression})")
+        return error.partition(":")[0] if error else "".join(text for kind, text in shown if kind == "stream").strip()
+
+    def control(self, kind: str) -> None:
+        """Send a message on the control channel and wait for its answer."""
+        message = self.client.session.msg(kind, {})
+        self.client.control_channel.send(message)
+        while self.client.get_control_msg(timeout=120)["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+            pass
+
+    def peak_mb(self) -> float:
+        """The most memory that it ever used."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return int(self.manager.provisioner.pid)  # type: ignore[union-attr]
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.client.stop_channels()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.manager.shutdown_kernel(now=True)
+
+
+class Tool:
+    """One way to keep the work of a notebook; this one keeps nothing."""
+
+    name: ClassVar[str] = "plain"
+    python: ClassVar[Path | str] = sys.executable
+    launch: ClassVar[Sequence[str]] = ("-m", "ipykernel_launcher")
+    load: ClassVar[str] = "pass"
+    environ: Mapping[str, str] = MappingProxyType({})
+    stores: ClassVar[Sequence[str]] = ()
+    """Where its files lie, as patterns."""
+    runs_again: ClassVar[bool] = True
+    """It brings back by running the cells again; else as a whole, without edits."""
+    shows_session: ClassVar[bool] = True
+    """It can be asked for a session whose cells ran several times or out of order."""
+
+    imports = "pass"
+    """What the notebook imports first: not measured, in no life."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def there(cls) -> bool:
+        """Whether it is installed."""
+        return Path(cls.python).exists()
+
+    def cell(self, at: int, cell: Cell) -> str:
+        """How a person writes this cell with the tool."""
+        return cell.source
+
+    def start(self, *, again: bool = False) -> Kernel:
+        """A kernel with the tool loaded."""
+        kernel = Kernel(self.folder, [str(self.python), *self.launch], self.environ)
+        kernel.run(f"{HIT}import sys; sys.path.insert(0, '')\n{self.imports}")
+        kernel.run(self.load)
+        return kernel
+
+    def save(self, kernel: Kernel) -> str:
+        """At the end of the first life; the error, if any."""
+        return ""
+
+    def back(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        """Bring everything back in a new kernel."""
+        self.run(kernel, cells, life)
+
+    def run(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        """Run cells and note what they showed."""
+        for at, cell in enumerate(cells):
+            shown, error = kernel.run(cell.source if cell.plain else self.cell(at, cell))
+            life.shown += shown
+            life.errors += [error] if error else []
+
+    def first(self, cells: Sequence[Cell], asks: Sequence[str] = ()) -> Life:
+        """The first life: it runs, saves, answers and is killed."""
+        kernel, life = self.start(), Life()
+        try:
+            began = time.perf_counter()
+            self.run(kernel, cells, life)
+            if problem := self.save(kernel):
+                life.errors.append(problem)
+            life.seconds = time.perf_counter() - began
+            life.peak_mb = kernel.peak_mb()
+            life.answers = [kernel.ask(one) for one in asks]
+        finally:
+            kernel.kill()
+        return life
+
+    def again(self, cells: Sequence[Cell], asks: Sequence[str] = ()) -> Life:
+        """A later life: everything is brought back, then it answers."""
+        kernel, life = self.start(again=True), Life()
+        try:
+            for cell in cells if not self.runs_again else ():
+                if cell.plain and cell.source.startswith(("import", "from")):
+                    kernel.run(cell.source)
+            began = time.perf_counter()
+            self.back(kernel, cells, life)
+            life.seconds = time.perf_counter() - began
+            life.answers = [kernel.ask(one) for one in asks]
+        finally:
+            kernel.kill()
+        return life
+
+    def ran(self) -> list[str]:
+        """What really ran since it was asked last."""
+        path = self.folder / "ran.txt"
+        found = path.read_text().split() if path.exists() else []
+        path.write_text("")
+        return found
+
+    def bytes(self) -> int:
+        """Bytes on disk."""
+        files = (
+            file
+            for pattern in self.stores
+            for place in self.folder.glob(pattern)
+            for file in (place, *place.rglob("*"))
+        )
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+
+class Keel(Tool):
+    """This package."""
+
+    name = "keel"
+    load = "%load_ext keel_notebook"
+    stores = (".keel",)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.environ = {"PYTHONPATH": str(PEERS.parent)}
+
+    def cell(self, at: int, cell: Cell) -> str:
+        return f"%%keel_step s{at}\n{cell.source}"
+
+
+class KeelSession(Keel):
+    """The same in auto mode, asked for the session as it was: `%keel restore` instead of Run All."""
+
+    name = "keel (restore)"
+    load = "%load_ext keel_notebook\n%keel auto on"
+    runs_again = False
+
+    def cell(self, at: int, cell: Cell) -> str:
+        return cell.source
+
+    def back(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        _, error = kernel.run("%keel restore")
+        life.errors += [error] if error else []
+
+
+class Dill(Tool):
+    """dill.dump_module at the end of the session."""
+
+    name = "dill"
+    python = PEERS / "bin" / "python"
+    stores = ("session.pkl",)
+    runs_again = False
+
+    def save(self, kernel: Kernel) -> str:
+        return kernel.run("import dill; dill.dump_module('session.pkl')")[1]
+
+    def back(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        life.errors += filter(None, [kernel.run("import dill; dill.load_module('session.pkl')")[1]])
+
+
+class Store(Tool):
+    """IPython's own %store, after each cell."""
+
+    name = "%store"
+    python = PEERS / "bin" / "python"
+    stores = ("ipython/profile_default/db",)
+    runs_again = False
+
+    def cell(self, at: int, cell: Cell) -> str:
+        return f"{cell.source}\n%store {' '.join(cell.binds)}" if cell.binds else cell.source
+
+    def back(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        life.errors += filter(None, [kernel.run("%store -r")[1]])
+
+
+class Joblib(Tool):
+    """joblib.Memory around a function for each cell."""
+
+    name = "joblib.Memory"
+    python = PEERS / "bin" / "python"
+    load = "import joblib; mem = joblib.Memory('joblib', verbose=0)"
+    stores = ("joblib",)
+    shows_session = False
+
+    def cell(self, at: int, cell: Cell) -> str:
+        if not cell.binds:
+            return cell.source
+        names = ", ".join(cell.binds) + ","
+        body = textwrap.indent(cell.source, "    ")
+        call = f"step_{at}({', '.join(cell.reads)})"
+        return f"@mem.cache\ndef {call}:\n{body}\n    return ({names})\n({names}) = {call}"
+
+
+class Kishu(Tool):
+    """Kishu, in the mode that its own tests use: there is no JupyterLab here."""
+
+    name = "Kishu"
+    python = PEERS / "kishu" / "bin" / "python"
+    environ = MappingProxyType({"ENV_KISHU_TEST_MODE": "1"})
+    stores = ("home/.kishu", "*.db", ".kishu")
+    runs_again = False
+    head = ""
+
+    def start(self, *, again: bool = False) -> Kernel:
+        book = self.folder / "a.ipynb"
+        if not again:
+            book.write_text(json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+        kernel = super().start(again=again)
+        kernel.run(
+            "from kishu import init_kishu\nfrom pathlib import Path\n"
+            "from kishu.jupyter.runtime import JupyterRuntimeEnv\n"
+            "JupyterRuntimeEnv.enclosing_kernel_id = staticmethod(lambda: 'k1')\n"
+            f"init_kishu(Path({str(book)!r}))"
+        )
+        return kernel
+
+    def save(self, kernel: Kernel) -> str:
+        self.head = kernel.ask("_kishu._kishu_graph.head()").splitlines()[-1]
+        return ""
+
+    def back(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        life.errors += filter(None, [kernel.run(f"_kishu.checkout({self.head!r}, skip_notebook=True)")[1]])
+
+
+class Elastic(Tool):
+    """elastic-kernel, with the checkpoint that it makes at a graceful end asked for before the kill."""
+
+    name = "elastic-kernel"
+    python = PEERS / "elastic" / "bin" / "python"
+    launch = (
+        "-c",
+        "from ipykernel.kernelapp import IPKernelApp; from elastic_kernel.kernel import ElasticKernel;"
+        " IPKernelApp.launch_instance(kernel_class=ElasticKernel)",
+    )
+    stores = (".elastic_kernel",)
+    runs_again = False
+
+    def start(self, *, again: bool = False) -> Kernel:
+        began = time.perf_counter()
+        (self.folder / "a.ipynb").touch()
+        kernel = Kernel(self.folder, [str(self.python), *self.launch], self.environ)
+        self.started = time.perf_counter() - began
+        if not again:
+            kernel.run(f"{HIT}import sys; sys.path.insert(0, '')\n{self.imports}")
+        return kernel
+
+    def save(self, kernel: Kernel) -> str:
+        kernel.control("elastic_checkpoint_request")
+        return ""
+
+    def again(self, cells: Sequence[Cell], asks: Sequence[str] = ()) -> Life:
+        life = super().again(cells, asks)
+        life.seconds = self.started  # it brings back while the kernel starts
+        return life
+
+    def back(self, kernel: Kernel, cells: Sequence[Cell], life: Life) -> None:
+        pass
+
+
+class Marimo(Tool):
+    """marimo's persistent cache, a block around each cell of an app that runs as a script."""
+
+    name = "marimo cache"
+    python = PEERS / "bin" / "python"
+    stores = ("marimo-cache",)
+    shows_session = False
+
+    def _life(self, cells: Sequence[Cell], asks: Sequence[str]) -> Life:
+        bound = sorted({name for cell in cells for name in cell.binds})
+        imports = textwrap.indent(self.imports, "    ")
+        brought = _names(self.imports)
+        parts = [
+            "import marimo\napp = marimo.App()\n",
+            f"@app.cell\ndef _():\n    import marimo as mo\n{textwrap.indent(HIT, '    ')}{imports}\n"
+            f"    return (mo, hit, {brought})\n",
+        ]
+        for at, cell in enumerate(cells):
+            body = cell.source
+            if not cell.plain and cell.binds:
+                body = f"with mo.persistent_cache('c{at}', save_path='marimo-cache'):\n{textwrap.indent(body, '    ')}"
+            parts.append(self._cell(body, ["mo", *dict.fromkeys(("hit", *cell.uses, *cell.reads))], cell.binds))
+        asked = "\n".join(
+            f"try:\n    print({ASK!r} + str({one}))\nexcept Exception as e:\n    print({ASK!r} + type(e).__name__)"
+            for one in asks
+        )
+        parts.append(self._cell(asked or "pass", bound, ()))
+        (self.folder / "app.py").write_text("".join(parts) + "if __name__ == '__main__':\n    app.run()\n")
+        environ = os.environ | {"HOME": str(self.folder), "PYTHONPATH": str(self.folder)}
+        began = time.perf_counter()
+        done = subprocess.run(
+            [self.python, "app.py"],
+            cwd=self.folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+        life = Life(seconds=time.perf_counter() - began)
+        life.shown = [("stream", done.stdout.partition(ASK)[0])]
+        life.answers = [part.strip().split("\n")[0] for part in done.stdout.split(ASK)[1:]]
+        life.errors = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+        return life
+
+    @staticmethod
+    def _cell(body: str, reads: Sequence[str], binds: Sequence[str]) -> str:
+        kept = f"return ({', '.join(binds)},)" if binds else "return"
+        return f"@app.cell\ndef _({', '.join(reads)}):\n{textwrap.indent(body, '    ')}\n    {kept}\n"
+
+    def first(self, cells: Sequence[Cell], asks: Sequence[str] = ()) -> Life:
+        return self._life(cells, asks)
+
+    again = first
+
+
+def _names(imports: str) -> str:
+    """What lines of imports bind."""
+    names = [
+        part.split(" as ")[-1].strip()
+        for line in imports.splitlines()
+        for part in line.partition("import ")[2].split(",")
+    ]
+    return "".join(f"{name}, " for name in names if name)
+
+
+PEER_TOOLS: Sequence[type[Tool]] = (Dill, Store, Joblib, Marimo, Kishu, Elastic)
