@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.payloads import NODES
-from bench.tools import LIMIT_S, Cell, Keel, Life, Tool
+from bench.toolkernel import LIMIT_S
+from bench.tools import Cell, Keel, Life, Tool
 
 
 class KeelRestore(Keel):

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.tools import Cell, Keel, KeelSession, Kernel, Life, Tool
+from bench.toolkernel import Kernel
+from bench.tools import Cell, Keel, KeelSession, Life, Tool
 
 YES, NO, PARTLY, NOT = "yes", "no", "partly", "-"
 SETUP = Cell("import random\nimport numpy as np", binds=("random", "np"), plain=True)

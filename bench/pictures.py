@@ -45,6 +45,7 @@ def draw(rows: Sequence[Row], titles: dict[str, str], folder: Path, *, prefix: s
                     bar.get_width(), bar.get_y() + bar.get_height() / 2, f" {measure(row):.2g}", va="center", fontsize=7
                 )
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.margins(x=0.25)
             axis.invert_yaxis()
             axis.set_title(titles[work], fontsize=8)
