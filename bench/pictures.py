@@ -12,7 +12,7 @@ from bench.tools import Tool
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
-from matplotlib.ticker import NullFormatter  # noqa: E402 as the line above
+from matplotlib.ticker import NullFormatter
 
 _OURS = "#1f6f5c"
 _THEIRS = "#b9bec7"
