@@ -23,6 +23,7 @@ from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.generators import PART_OF, Drawn, Generators, as_inputs
 from keel_notebook.capture.noting import Noted, Noting
 from keel_notebook.capture.ownset import OwnVariables, differing, environment
+from keel_notebook.capture.ownsettings import OwnSettings
 from keel_notebook.capture.seeds import RANDOM, SEEDS
 from keel_notebook.capture.sources import Sources
 from keel_notebook.capture.started import STARTED
@@ -81,6 +82,7 @@ class AmbientInputs:
         self._generators = Generators(parts, key=key)
         self._noting = Noting()
         self._own = OwnVariables()
+        self._own_settings = OwnSettings(self._parts, start=start)
         self._seen: dict[str, Any] = {}
         """The variables when a step was last looked at: reading its record may import what sets some."""
         self._start = start
@@ -91,6 +93,7 @@ class AmbientInputs:
         """Take back what earlier attempts of the step drew and set: it is about to run anew."""
         self._generators.rewind(step)
         self._own.rewind(step)
+        self._own_settings.rewind(step)
 
     def open(self, state: AmbientState) -> Open:
         """A body is about to run; ``state`` is what ``AmbientWatch.before`` gave."""
@@ -121,6 +124,7 @@ class AmbientInputs:
         """From which generators a body drew; known from now on as this step's own doing."""
         ours = running.ours or running.noted.set_variables.__contains__
         self._own.ran(step, running.state.looks.get("environ", environment()), ours=ours)
+        self._own_settings.ran(step, running.state.looks)
         after = {name: self._parts[name].look() for name in PART_OF.values() if name in self._parts}
         return self._generators.ran(step, running.state.looks, after, running.seeds)
 
@@ -180,7 +184,7 @@ class AmbientInputs:
             elif group in PARTS:
                 part = self._parts.get(PARTS[group])
                 look = part.look() if part is not None else None
-                found[group] = settings(group, look, names, self._start)
+                found[group] = self._own_settings.found(step, group, settings(group, look, names, self._start))
             elif group == DAY:
                 found[group] = {"day": self._today()}
             else:
@@ -213,7 +217,7 @@ class AmbientInputs:
         now = environment()
         before = self._seen.get(step) or dict(now)
         imported = differing(before, now)
-        looks = self._generators.before_replay(step) | {"environ": before}
+        looks = self._generators.before_replay(step) | self._own_settings.looks() | {"environ": before}
         return Open(AmbientState(looks), seeds, ours=lambda name: name not in imported)
 
 

@@ -52,3 +52,63 @@ def test_a_variable_that_another_cell_sets_to_the_same_text_is_an_input(book):
     assert run.printed[-1].strip() == "('1', '1', 'x') 1"
     assert notebook.hits == "fit fit"
     assert run.printed[-2].count("environment variable OURS is set now") <= 2, "said once, and once in the table"
+
+
+OPTIONS = """
+import logging
+import matplotlib; matplotlib.use("agg")
+import matplotlib.pyplot as plt, numpy as np, pandas as pd
+# ---
+%%keel_step draw
+hit("draw")
+plt.rcParams["font.size"] += 2; pd.set_option("display.max_rows", 7); np.seterr(all="ignore")
+logging.getLogger("a.b").setLevel(10)
+seen = plt.rcParams["font.size"], str(pd.DataFrame({"a": [1]})), float(np.log(np.array([1.0]))[0])
+# ---
+%%keel_step later
+hit("later"); pd.set_option("mode.sim_interactive", True); plt.style.use("ggplot"); total = int(pd.Series([1]).sum())
+"""
+OPTIONS_SHOW = "print(seen[0], total, pd.get_option('mode.sim_interactive'), plt.rcParams['font.size'])"
+
+
+def test_options_that_steps_set_are_found_as_before_when_they_come_round_again(book):
+    notebook = book(OPTIONS)
+    for _ in range(2):
+        run = notebook.run_all(*notebook.cells, OPTIONS_SHOW)
+        assert run.printed[-1].strip() == "12.0 1 True 10.0"
+        assert "executes" not in "".join(cell["err"] for cell in run.acknowledged)
+    assert notebook.hits == "draw later"
+
+
+def test_executed_anew_a_step_starts_from_the_options_that_it_first_found(book):
+    notebook = book(OPTIONS.partition("# ---\n%%keel_step later")[0])
+    run = notebook.run_all("%keel rerun draw", *notebook.cells[1:], "print(seen[0], plt.rcParams['font.size'])")
+    assert run.printed[-1].strip() == "12.0 12.0"
+    assert notebook.hits == "draw draw"
+
+
+def test_an_option_that_a_plain_cell_sets_counts_all_the_same(book):
+    notebook = book(OPTIONS.partition("# ---\n%%keel_step later")[0])
+    run = notebook.run_all("plt.rcParams['font.size'] = 20", *notebook.cells[1:], "print(seen[0])")
+    assert run.printed[-1].strip() == "22.0"
+    assert notebook.hits == "draw draw"
+
+
+def test_axes_of_a_plain_cell_are_equal_in_every_process(book):
+    notebook = book("""
+import matplotlib; matplotlib.use("agg")
+import matplotlib.pyplot as plt
+fig, ax = plt.subplots()
+polar = plt.figure().add_subplot(projection="polar")
+# ---
+%%keel_step lines
+hit("lines"); ax.plot([1, 2]); polar.plot([1]); n = 1
+# ---
+%%keel_step title
+hit("title"); t = ax.set_title("x")
+# ---
+print(len(ax.lines), ax.get_title(), ax.figure is fig)
+""")
+    for _ in range(3):
+        assert notebook.shows() == "1 x True"
+    assert notebook.hits == "lines title"
