@@ -98,7 +98,7 @@ def resume(  # noqa: PLR0913 - the command's options
     if as_json:
         put_json(facts, lines=False)
     else:
-        click.echo(f"{count(totals.went_on, 'run')} went on, {totals.failed} of them did not finish")
+        click.echo(totals.line())
     leave(FAILED if totals.failed else DONE)
 
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from keel_notebook.core.jobs import Around, Job, Look, Verdict, look_at, mark_of, tries_now
 from keel_notebook.core.model import Entry
+from keel_notebook.core.units import count
 from keel_notebook.errors import KeelError
 from keel_notebook.front import cli_open, keeping
 from keel_notebook.front.cli_base import FAILED, Clock
@@ -224,6 +225,13 @@ class Totals(Struct):
 
     went_on: int = 0
     failed: int = 0
+
+    def line(self) -> str:
+        """The totals in a few words."""
+        if not self.went_on:
+            return "no run could go on"
+        ended = f"{self.failed} did not finish" if self.failed else "finished"
+        return f"{count(self.went_on, 'run')} went on{', ' if self.failed else ' and '}{ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """The totals as plain values."""

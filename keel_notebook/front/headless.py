@@ -18,7 +18,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from keel_notebook.core.parameters import INJECTED_TAG
 from keel_notebook.core.plans import PlannedCell, notebook_cells
+from keel_notebook.core.redact import redacted
 from keel_notebook.errors import SettingsError
 
 _LOAD = "__import__('keel_notebook').load_ipython_extension(get_ipython())"
@@ -266,9 +268,22 @@ class _Running:
         yield
 
     def _save(self) -> None:
-        import nbformat  # noqa: PLC0415 - comes with nbclient
+        replace_text(self._order.output, _written(self._order.book) + "\n")
 
-        replace_text(self._order.output, nbformat.writes(self._order.book) + "\n")
+
+def _written(book: Any) -> str:
+    """The notebook as it goes to disk: a credential among the parameters is for the kernel only (C103)."""
+    import nbformat  # noqa: PLC0415 - comes with nbclient
+
+    injected = [(cell, cell.source) for cell in book.cells if INJECTED_TAG in cell.metadata.get("tags", ())]
+    try:
+        for cell, source in injected:
+            cell.source = redacted(source)
+        text: str = nbformat.writes(book)
+    finally:
+        for cell, source in injected:
+            cell.source = source
+    return text
 
 
 def own_lines(outputs: list[Any]) -> tuple[str, ...]:

@@ -64,9 +64,10 @@ def _status_blocks(report: StatusReport) -> Iterator[Block]:
 
 
 def _waits(wait: Wait) -> str:
+    who = wait.step or "a plain cell"
     if wait.until is not None:
-        return f"{wait.step} sleeps until {local_time(wait.until)}"
-    return f"{wait.step} waits for {wait.name} since {local_time(wait.since)}: `keel resolve {wait.name}`"
+        return f"{who} sleeps until {local_time(wait.until)}"
+    return f"{who} waits for {wait.name} since {local_time(wait.since)}: `keel resolve {wait.name}`"
 
 
 def _headline(report: StatusReport) -> str:

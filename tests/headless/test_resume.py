@@ -31,7 +31,7 @@ def killed_after(job, word, *words):
 
 
 def test_k37_o25_of_two_that_resume_a_killed_run_one_finishes_it_and_pays_only_for_the_missing(job):
-    job.write(IMPORT, PAY, "%%keel_step after\nhit('after'); total = sum(paid)")
+    job.write("alpha = 1", IMPORT, PAY, "%%keel_step after\nhit('after'); total = sum(paid)", tags={0: "parameters"})
     killed_after(job, "p3", "-p", "alpha", "0.5")
     out, _ = job.call("keel_notebook", "resume", job.path, "--dry-run", "--json")
     assert json.loads(out)["jobs"][0]["look"] in {"goes on", "kernel runs"}

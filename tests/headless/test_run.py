@@ -40,6 +40,17 @@ def test_c78_every_parameter_set_has_a_flow_of_its_own_and_what_finished_replays
     assert (last["event"], last["exit_code"], last["replayed"], last["executed"]) == ("finished", 0, 2, 0)
 
 
+def test_c103_a_credential_among_the_parameters_is_for_the_kernel_only(job):
+    secret = "sk-live-CANARY0123456789abcdef"
+    job.write("api_key = ''; n = 0", "%%keel_step s\nhit(str(len(api_key)))", tags={0: "parameters"})
+    job.run("-p", "api_key", secret, "-p", "n", "3")
+    assert job.hits == str(len(secret))
+    book = nbformat.read(job.folder / "a.run-n=3.ipynb", as_version=4)
+    assert book.cells[3].source == "# Parameters\napi_key = '…'\nn = 3\n"
+    for path in job.folder.rglob("*"):
+        assert not path.is_file() or b"CANARY" not in path.read_bytes(), path
+
+
 def test_a_failing_step_ends_the_run_and_the_next_run_goes_on_there(job):
     """C66: nothing after a failed cell runs, the exit code says so, what had finished is not done again."""
     job.write("%%keel_step load\nhit('load'); n = 3", "%%keel_step fit\nhit('fit'); n / 0", "hit('never')")
