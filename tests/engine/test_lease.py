@@ -1,9 +1,11 @@
 """The lease of a flow with real processes (DESIGN 5, Lease; Z18, O12, O13, O15)."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -167,3 +169,18 @@ def test_a_forked_child_does_not_keep_the_lock_alive(tmp_path, clock):
     finally:
         os.close(write)
         os.waitpid(child, 0)
+
+
+def test_what_is_written_by_hand_is_what_json_reads(tmp_path):
+    held = lease(tmp_path, Clock(1_000.25), pid=7)
+    held.acquire()
+    found = json.loads((tmp_path / "f.json").read_text())
+    assert found.pop("check") == zlib.crc32(json.dumps(found, sort_keys=True).encode())
+    assert found == {
+        "expires_at": 1_000.25 + TTL_S,
+        "fence": 1,
+        "holder": {"boot": "b", "host": "h", "pid": 7},
+        "since": 1_000.25,
+    }
+    held.release()
+    assert json.loads((tmp_path / "f.json").read_text())["holder"] is None
