@@ -194,5 +194,21 @@ def inputs(folder: Path) -> Iterator[Figure]:
     yield Figure("growth, the frame recorded once more", grown, "MB", "0.3 GB of equal content", 0.1)
 
 
+def columns(folder: Path, rows: int = 1_000_000, cells: int = 12) -> Iterator[Figure]:
+    """Twelve cells each add a column to a frame: what is written beside the columns themselves."""
+    kernel = TimedKernel(folder)
+    kernel.run(LOAD + "\nimport numpy as np, pandas as pd")
+    kernel.run(f"%%keel_step base\nframe = pd.DataFrame({{'c': np.random.default_rng(0).random({rows})}})")
+    before = _objects(folder)
+    for at in range(cells):
+        kernel.run(f"%%keel_step add{at}\nframe['n{at}'] = frame['c'] * {at + 2}")
+    grown = _objects(folder) - before
+    kernel.kill()
+    new = rows * 8 * cells
+    yield Figure(
+        "twelve cells each adding a column", grown / new, "x", f"the bytes of the columns ({new >> 20} MB)", 1.2
+    )
+
+
 def _objects(folder: Path) -> int:
     return sum(each.stat().st_size for each in (folder / ".keel" / "objects").rglob("*") if each.is_file())

@@ -171,6 +171,7 @@ WORKLOADS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "digests": payloads.digests,
     "records": payloads.records,
     "inputs": payloads.inputs,
+    "columns": payloads.columns,
     "attach": attach,
     "runall": run_all,
     "auto": overhead_of_auto,

@@ -147,7 +147,7 @@ class Entry(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="schema
     source: str = ""
     inputs: tuple[Input, ...] = ()
     files: tuple[FileSeen, ...] = ()
-    ambient: Mapping[str, Any] = field(default_factory=dict)
+    ambient: Mapping[Any, Any] = field(default_factory=dict)
     writes: tuple[Write, ...] = ()
     deleted: tuple[str, ...] = ()
     outputs: Blob | None = None
@@ -163,7 +163,7 @@ class Entry(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="schema
 
     def to_map(self) -> dict[str, Any]:
         """The entry as a MessagePack-able map, without the fields that hold their default."""
-        wire: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(bytes,))
+        wire: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(bytes,), enc_hook=bare)
         return wire
 
     @classmethod
@@ -174,7 +174,21 @@ class Entry(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="schema
         """
         if wire["schema"] != SCHEMA:
             raise ValueError("not a " + SCHEMA)
-        return msgspec.convert(wire, cls, builtin_types=(bytes,))
+        return msgspec.convert(wire, cls, builtin_types=(bytes,), strict=False)
+
+
+_BARE: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple)
+
+
+def bare(value: Any) -> Any:
+    """A text, number or container of a type of its own (numpy's, a front end's) as what it is at heart.
+
+    Raises TypeError for anything else: what is no plain data has no place in an entry.
+    """
+    for cls in _BARE:
+        if isinstance(value, cls):
+            return str.__str__(value) if isinstance(value, str) else cls(value)
+    raise TypeError(type(value).__qualname__)
 
 
 def entry_id(run: int, seq: int) -> EntryId:

@@ -23,7 +23,7 @@ from keel_notebook.errors import DamagedError, JournalUnreachableError
 from keel_notebook.journal import mapping
 from keel_notebook.journal.drives import is_local
 from keel_notebook.journal.folder import Folder
-from keel_notebook.journal.streams import Stream, Ways
+from keel_notebook.journal.streams import Stream, Ways, joined
 from keel_notebook.journal.wholefiles import read_whole, sync_file, sync_folder, write_all
 from keel_notebook.journal.wire import is_digest
 
@@ -118,7 +118,7 @@ class Objects:
             try:
                 self._write(fd, views, size, scratch)
             finally:
-                hashing.join()  # it reads the caller's memory, which may change once this has returned
+                joined(hashing)  # it reads the caller's memory, which may change once this has returned
             digest = found[0]
             self.claims.add(digest)
             if not self._is_there(digest, size):

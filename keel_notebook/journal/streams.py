@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 _PIECE: Final = 2 << 20
-_ALIGNED: Final = 4096
+_ALIGNED: Final = max(4096, mmap.PAGESIZE)
+"""No page holds both what went straight to the disk and what went through the page cache."""
 _FIRST_LOOK: Final = 16
 _DIRECT: Final = getattr(os, "O_DIRECT", 0)
 
@@ -81,7 +82,7 @@ class Stream:
                 self._work(take, direct)
             finally:
                 self._stop = True  # there is nothing left, or nobody waits for it any more
-                beside.join()
+                joined(beside)
         finally:
             os.close(direct)
         if self._failed:
@@ -129,6 +130,18 @@ class Stream:
                 raise
             self._ways.able = False  # it wants another alignment
             return 0
+
+
+def joined(thread: threading.Thread) -> None:
+    """Wait for a thread that reads the caller's memory: to its end, also where the person interrupts the waiting."""
+    interrupt: BaseException | None = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as error:  # noqa: BLE001 - raised again as soon as nobody reads any more
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def _pieces(views: list[memoryview]) -> Iterator[tuple[int, memoryview]]:

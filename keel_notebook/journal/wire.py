@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 import msgpack
 import msgspec
 
-from keel_notebook.core.model import Digest, Entry, FlowId
+from keel_notebook.core.model import Digest, Entry, FlowId, bare
 from keel_notebook.core.ports import RunSeen, RunStart
 from keel_notebook.core.record import as_dict
 from keel_notebook.errors import InternalError
@@ -20,7 +20,7 @@ SEGMENT_SCHEMA: Final = "keel.segment/v1"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 """What an object is named by."""
 _START_FIELDS: Final = RunStart.__struct_fields__
-_encoder: Final = msgspec.msgpack.Encoder()
+_encoder: Final = msgspec.msgpack.Encoder(enc_hook=bare)
 
 
 class Stored(NamedTuple):

@@ -132,3 +132,22 @@ def test_pieces_follow_one_another() -> None:
     found = list(streams._pieces(views))
     assert [offset for offset, _ in found] == [0, 5, 5 + (2 << 20), 5 + (3 << 20)]
     assert sum(len(piece) for _, piece in found) == sum(map(len, views))
+
+
+def test_an_interrupt_waits_for_whoever_still_reads_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, main = os.pwrite, threading.main_thread()
+    inside, interrupted = threading.Event(), threading.Event()
+
+    def write(fd: int, piece: memoryview, offset: int) -> int:
+        if threading.current_thread() is main:
+            assert inside.wait(60)
+            interrupted.set()
+            raise KeyboardInterrupt
+        inside.set()
+        assert interrupted.wait(60)
+        return real(fd, piece, offset)
+
+    monkeypatch.setattr(os, "pwrite", write)
+    with pytest.raises(KeyboardInterrupt):
+        written(tmp_path, [memoryview(CONTENT)], Ways())
+    assert not [thread for thread in threading.enumerate() if thread.name == "keel-write"]
