@@ -76,7 +76,11 @@ class Jobs:
             if fd is None:
                 return None
             held = Held(fd, self._path(job.id), job, self._seal)
-            held.update(job)
+            try:
+                held.update(job)
+            except OSError:  # no room: a torn file is nobody's job
+                held.done()
+                raise
             return held
 
     def claim(self, job_id: str) -> Held | None:
@@ -88,7 +92,11 @@ class Jobs:
             fd = self._locked(job_id, make=False)
             if fd is None:
                 return None
-            return Held(fd, self._path(job_id), self._read(fd, job_id), self._seal)
+            try:
+                return Held(fd, self._path(job_id), self._read(fd, job_id), self._seal)
+            except DamagedError:
+                os.close(fd)
+                raise
 
     def listed(self) -> list[tuple[Job, bool]]:
         """The jobs of the owner, the oldest first, each with whether a process holds it.
