@@ -51,7 +51,7 @@ def begun(journal: Path, asked: Asked, order: Order, path: Path, key: str) -> He
     """
     if order.environ.get("KEEL_MODE", "live") not in {"", "live"}:
         return None
-    if not journal.is_dir() and not any(cell.step for cell in notebook_cells(order.book)):
+    if not os.path.isdir(journal) and not any(cell.step for cell in notebook_cells(order.book)):
         return None
     flow = order.environ.get("KEEL_FLOW", "")
     secret = {name for name, value in asked.parameters if looks_secret(name, value)}
