@@ -61,8 +61,9 @@ def _threads(namespace: Mapping[str, Any], loops: list[asyncio.AbstractEventLoop
         stack = list(_stack(frames.get(thread.ident or 0)))
         turning = [frame.f_locals.get("self") for frame in stack if frame.f_code.co_name == "run_forever"]
         loops += [loop for loop in turning if isinstance(loop, asyncio.AbstractEventLoop)]
-        own = [frame for frame in stack if not _is_plumbing(str(frame.f_globals.get("__name__")), _LOOPS_OWN)]
-        if own or not turning:
+        modules = [str(frame.f_globals.get("__name__")) for frame in stack]
+        own = [f for f, module in zip(stack, modules, strict=True) if not _is_plumbing(module, _LOOPS_OWN)]
+        if own or not any(module.startswith("asyncio") for module in modules):
             yield _worker(f"thread {_called(thread)}", [vars(thread)], own, namespace)
 
 

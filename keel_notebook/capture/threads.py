@@ -38,10 +38,12 @@ def kernel_idents() -> frozenset[int | None]:
 def lingering(before: Iterable[threading.Thread]) -> list[threading.Thread]:
     """Threads that run now, did not run before, and will go on doing something by themselves.
 
-    A pool's worker that waits for work is none of them: what it does next, it does for a later cell.
+    A pool's worker that waits for work is none of them: what it does next, it does for a later cell. Neither is what
+    turns an event loop (``%%bash`` has one): the loop's tasks are met as themselves.
     """
     known = set(before)
-    return at_work(thread for thread in threading.enumerate() if thread not in known)
+    fresh = (thread for thread in threading.enumerate() if thread not in known)
+    return at_work(thread for thread in fresh if not _module_of(thread).startswith("asyncio"))
 
 
 def at_work(threads: Iterable[threading.Thread]) -> list[threading.Thread]:

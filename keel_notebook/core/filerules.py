@@ -87,7 +87,8 @@ def kept_as(seen: Observed) -> Kept:
     if "append" in seen.ways and "write" not in seen.ways:
         return Kept.NOTHING  # a log: neither input nor product of this step
     if "database" in seen.ways:
-        return Kept.READ if seen.after is not None and seen.before == seen.after else Kept.NOTHING
+        same = seen.before == seen.after if seen.known_before else not seen.written
+        return Kept.READ if seen.after is not None and same else Kept.NOTHING
     if not seen.folder and _was_changed(seen):
         return _changed(seen)
     through_python = _through_python(seen) if seen.ways else Kept.NOTHING

@@ -34,6 +34,14 @@ RULES = {
     "read from a cache": (Observed(("read",), OLD, OLD, cache=True, home=False), Kept.NOTHING),
     "read from a cache, by name": (Observed(("read",), OLD, OLD, cache=True, mentioned=True), Kept.READ),
     "a database that was only read": (Observed(("database",), OLD, OLD), Kept.READ),
+    "a database that only the system saw read": (
+        Observed(("database",), None, OLD, known_before=False, opened=True),
+        Kept.READ,
+    ),
+    "a database that only the system saw written": (
+        Observed(("database",), None, OLD, known_before=False, opened=True, written=True),
+        Kept.NOTHING,
+    ),
     "a database that was written": (Observed(("database",), OLD, NEW), Kept.NOTHING),
     "a database that was made": (Observed(("database",), None, NEW), Kept.NOTHING),
     "a folder listed": (Observed(("list",), OLD, OLD, folder=True), Kept.LIST),
