@@ -118,9 +118,10 @@ def status(  # noqa: PLR0913 - one question with many named parts; the names are
     decided = {**done_in(records.entries, looked_at), **done}
     steps = _with_stale(_steps(moment, decided, order), moment)
     rows = tuple(_row(step, moment) for step in steps)
+    word = _status_word(moment, rows)
     return StatusReport(
         flow=records.flow,
-        status=_status_word(moment, rows),
+        status=word,
         run=looked_at,
         holder=_holder(moment),
         steps=rows,
@@ -128,7 +129,8 @@ def status(  # noqa: PLR0913 - one question with many named parts; the names are
         notebook=notebook,
         now=now,
         notes=tuple(_notes(records)),
-        waits=tuple(open_waits(records.entries)),
+        # A timer that an edit left behind is nobody's once a run came to its end.
+        waits=tuple(wait for wait in open_waits(records.entries) if wait.until is None or word != "finished"),
     )
 
 

@@ -411,3 +411,10 @@ def test_over_every_combination_the_states_keep_their_promises():
     impossible |= {("failed", "saving"), ("running", "saving"), ("waiting", "sleeping")}
     every = set(itertools.combinations(BADGES, 2))
     assert every - pairs == impossible, "every pair that can hold at once was seen at once"
+
+
+def test_a_timer_that_an_edit_left_behind_is_not_waited_for_once_a_run_finished(story):
+    story.run(RunEnd.DIED).step("", Status.RUNNING, kind=Kind.SLEEP, key="2h", ambient={"wake_at": 9e9})
+    assert [wait.kind for wait in report(story).waits] == ["sleep"]
+    story.run(RunEnd.CLEAN).step("load")
+    assert report(story).waits == ()
