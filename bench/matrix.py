@@ -316,7 +316,7 @@ def twice(kind: type[Tool], folder: Path) -> tuple[str, str]:
 @probe("p", "what somebody else stored runs no code unasked")
 def foreign(kind: type[Tool], folder: Path) -> tuple[str, str]:
     tool = kind(folder)
-    bomb = "import os\nclass Bomb:\n    def __reduce__(self):\n        return (os.mkdir, ('pwned',))"
+    bomb = "import os\nclass Bomb:\n    def __reduce__(self):\n        return (os.makedirs, ('pwned', 0o700, True))"
     cells = [Cell(bomb, binds=("Bomb",), plain=True), Cell("x = [Bomb()]", binds=("x",), uses=("Bomb",))]
     tool.environ = {**tool.environ, "XDG_CONFIG_HOME": str(folder / "attacker")}  # another person's key
     tool.first(cells)
@@ -324,6 +324,8 @@ def foreign(kind: type[Tool], folder: Path) -> tuple[str, str]:
         (folder / "pwned").rmdir()
     tool.environ = {**tool.environ, "XDG_CONFIG_HOME": str(folder / "config")}
     tool.again(cells, ["x"])
+    if kind.name == "Kishu":  # it loads what it stores once to compare, and leaves out what does not come back equal
+        return NO, "this bomb was left out, but what lies in its database is unpickled unasked (read in its source)"
     return (NO, "it unpickles what it finds") if (folder / "pwned").exists() else (YES, "")
 
 
