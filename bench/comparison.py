@@ -19,6 +19,14 @@ it). A tool that is not installed is not shown; one that cannot do a thing is sh
 """
 
 
+_PROBES = """
+Each is run in real kernels that are killed (marimo: as a script that ends). `-`: the tool claims nothing of the kind, or
+cannot be asked. Tools that keep a session (dill, %store, Kishu, elastic-kernel) bring it back as a whole; the others, and
+keel, run all cells again. Row o asks keel in auto mode with `%keel restore`: a marked step that is run a second time is
+the same step, and replays. In row m the function of the loop stands in a cell of its own.
+"""
+
+
 def write_report(folder: Path) -> None:
     """``report.md`` and its plots beside the JSON files in ``folder``."""
     parts = ["# Benchmark report\n", _HOW]
@@ -37,10 +45,9 @@ def write_page(folder: Path, page: Path) -> None:
         "Tools that keep the work of a notebook over the death of its kernel, or spare running it again, measured with",
         "the same work and the same probes. `make bench-peers` installs them beside this repository, `make bench`",
         "measures, `make comparison` writes this page from the last report.\n",
-        _HOW,
     ]
-    parts += _contest(folder, page.parent / "img", command=False)
     parts += _matrix(folder, command=False)
+    parts += [_HOW, *shown] if (shown := _contest(folder, page.parent / "img", command=False)) else []
     page.write_text("\n".join(parts).rstrip("\n") + "\n", "utf-8")
 
 
@@ -71,10 +78,7 @@ def _matrix(folder: Path, *, command: bool) -> list[str]:
     found = _read(folder / "matrix.json")
     if not found:
         return []
-    parts = [
-        "## Sixteen probes\n",
-        "Each is run in real kernels that are killed; `-`: the tool claims nothing of the kind.\n",
-    ]
+    parts = ["## Sixteen probes\n", _PROBES]
     if command:
         parts.append("`python -m bench matrix`\n")
     return [*parts, matrix_table([Found(**one) for one in found])]

@@ -38,6 +38,7 @@ headless
 frontend
 guarantees
 reliability
+comparison
 reference
 cli
 errors

@@ -38,11 +38,19 @@ def size_mb(folder):
     return sum(file.stat().st_size for file in (folder / "objects").rglob("*") if file.is_file()) / 1e6
 
 
+def settled_mb(folder):
+    """What the objects take once the process that the last kernel left behind has held the budget."""
+    deadline = time.monotonic() + 120
+    while (size := size_mb(folder)) > BUDGET_MB and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return size
+
+
 def test_thousands_of_edits_runs_and_restarts_let_nothing_grow(tmp_path):
     began, lives, sizes = time.monotonic(), [], []
     for seed in range(LIVES):
         lives.append(live(tmp_path, seed))
-        sizes.append(size_mb(tmp_path / ".keel"))
+        sizes.append(settled_mb(tmp_path / ".keel"))
     assert [life["wrong"] for life in lives] == [[]] * LIVES
     assert troubles(tmp_path / ".keel") == []
     grown = [statistics.median(life["rss"][-3:]) - life["rss"][len(life["rss"]) // 3] for life in lives]
@@ -52,7 +60,7 @@ def test_thousands_of_edits_runs_and_restarts_let_nothing_grow(tmp_path):
         report(lives, sizes, (grown, opened), time.monotonic() - began)
     assert max(opened) <= 2, opened
     assert statistics.median(grown) <= 16, grown
-    assert max(sizes) <= BUDGET_MB + 30, "objects of the newest records may stand above the budget until the next end"
+    assert max(sizes) <= BUDGET_MB, sizes
     # Of the same run; and a constant, because a loaded machine stretches a few milliseconds to anything.
     assert statistics.median(attach[-5:]) <= 3 * statistics.median(attach[:3]) + 0.25, attach
     spawn.ingest_now(tmp_path / ".keel")
