@@ -20,10 +20,10 @@ it). A tool that is not installed is not shown; one that cannot do a thing is sh
 
 
 _PROBES = """
-Each is run in real kernels that are killed (marimo: as a script that ends). `-`: the tool claims nothing of the kind, or
-cannot be asked. Tools that keep a session (dill, %store, Kishu, elastic-kernel) bring it back as a whole; the others, and
-keel, run all cells again. Row o asks keel in auto mode with `%keel restore`: a marked step that is run a second time is
-the same step, and replays. In row m the function of the loop stands in a cell of its own.
+Each is run in real kernels that are killed (marimo: as a script that ends). `-`: the tool claims nothing of the kind,
+or cannot be asked. Tools that keep a session (dill, %store, Kishu, elastic-kernel) bring it back as a whole; the
+others, and keel, run all cells again. Row o asks keel in auto mode with `%keel restore`: a marked step that is run a
+second time is the same step, and replays. In row m the function of the loop stands in a cell of its own.
 """
 
 
