@@ -49,9 +49,11 @@ def is_closed_file(value: object) -> bool:
 def shortcomings(entry: Entry, namespace: Mapping[str, Any]) -> Iterator[str]:
     """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50).
 
-    A file that is closed in the ``namespace`` is left out: what ``with open(…) as f`` leaves is nobody's loss.
+    Left out is what is nobody's loss: a file that is closed in the ``namespace`` (``with open(…) as f`` leaves one),
+    and a value that was only shown: its output is recorded.
     """
-    lost = [item for item in entry.not_stored if not is_closed_file(namespace.get(item.name))]
+    lost = [item for item in entry.not_stored if item.name != d.RESULT]
+    lost = [item for item in lost if not is_closed_file(namespace.get(item.name))]
     if lost:
         listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in lost)
         yield f"not stored: {listed}"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from keel_notebook.payload import kinds, rebuild, registry
+from keel_notebook.payload import closedfile, kinds, rebuild, registry
 from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
@@ -104,6 +104,8 @@ class Writer(_pickle.Pickler):
         codec = registry.find(cls)
         if codec is not None:
             return lambda value: (rebuild.registered, (codec.name, codec.dump(value)))
+        if cls.__module__ == "_io":
+            return self._file
         if one_way(cls) or _is_widget(cls):
             return self._refuse
         if cls.__module__ == "numpy" and cls.__name__ == "memmap":
@@ -150,6 +152,11 @@ class Writer(_pickle.Pickler):
 
     def _refuse(self, value: Any) -> Any:
         raise Refused(value)
+
+    def _file(self, value: Any) -> Any:
+        if (parts := closedfile.take(value)) is not None:
+            return rebuild.closed_file, parts
+        return self._refuse(value) if one_way(type(value)) else NotImplemented
 
     def _refuse_file(self, value: Any) -> Any:
         raise Refused(value, "a view of a file would come back as a copy that is no file: map it where it is read")

@@ -21,7 +21,7 @@ from typing import Any
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definition
 from keel_notebook.errors import DefinitionChangedError
-from keel_notebook.payload import registry
+from keel_notebook.payload import closedfile, registry
 from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.kinds.numpy import build_view
 from keel_notebook.payload.plain import imported, kind_of
@@ -60,6 +60,7 @@ fill_cell = Name("fill_cell")
 registered = Name("registered")
 raised = Name("raised")
 dead = Name("dead")
+closed_file = Name("closed_file")
 
 
 class Rebuild:
@@ -79,6 +80,7 @@ class Rebuild:
         self.view = build_view
         self.module = imported
         self.cell = CellType
+        self.closed_file = closedfile.build
         self._space = space
         self._learn = learn
         self._fingerprint = fingerprint

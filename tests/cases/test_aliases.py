@@ -251,3 +251,30 @@ def test_an_object_of_a_plain_cell_in_what_a_step_made_is_that_object(book, step
     stays = "lock" in step  # nobody can store a lock: that is named, and its cell has to run first
     shown = nb.shows("%keel restore", f"print([name for name in {names} if name in globals()])")
     assert shown == ("[]" if stays else str(names)), "a restore without a run takes the copy"
+
+
+def test_a_shown_value_that_nobody_can_store_is_no_loss_to_tell_of(book):
+    nb = book(
+        "# keel: step a\nimport numpy as np\na = np.zeros(2)\na.data\n# ---\n# keel: step b\nlines = (n for n in [1])"
+    )
+    said = [cell["err"] for cell in nb.run_all().acknowledged[2:]]
+    assert said[0] == ""
+    assert "not stored: lines (generator)" in said[1]
+
+
+def test_a_closed_file_comes_back_closed_and_an_open_one_not(book):
+    nb = book("""
+# keel: step a
+with open("t.txt", "w", encoding="latin-1") as out: out.write("x")
+with open("t.txt", "rb") as f: f.read()
+still = open("t.txt"); gone = 2
+# ---
+print(*[(type(g).__name__, g.name, g.mode, g.closed) for g in (out, f)], out.encoding)
+""")
+    live = nb.shows()
+    assert nb.shows() == live
+    nb.cells.pop()
+    nb.run_all()
+    nb.cells = []
+    there = "print([name for name in ('out', 'f', 'still', 'gone') if name in globals()])"
+    assert nb.shows("%keel restore", there) == "['out', 'f', 'gone']"

@@ -166,10 +166,6 @@ class Player:
         with Kernel(self.warm, self.folder) as kernel:
             kernel.run("%keel restore")
             for name, value in kernel.picture()["single"].items():
-                if "type(K" in value and any(
-                    "K." in line for cell in self.cells if not cell.step for line in cell.lines
-                ):
-                    continue  # a class of a plain cell comes back as that cell defines it
                 assert value == self.newest.get(name), f"restored {name}\n  is {value}\n  not {self.newest.get(name)}"
 
     def _through(self, kernel: Kernel, cells: Sequence[Cell], *, keel: bool = True) -> list[Shown]:
@@ -202,7 +198,7 @@ class Player:
             _same(f"print of cell {at}", _plain(one.printed), _plain(other.printed))
         for name in sorted({*picture["single"], *truth["single"]}):
             _same(f"value of {name}", picture["single"].get(name), truth["single"].get(name))
-        # A step that was put back holds copies of the objects of plain cells (docs/guarantees.md, What comes back).
+        # A step that was put back holds copies of what lies deep in objects of plain cells (docs/guarantees.md).
         if len(kernel.hits) == sum(bool(cell.step) for cell in self.cells[: len(shown)]):
             for name in sorted(picture["whole"]):
                 _same(f"objects in {name}", picture["whole"][name], truth["whole"][name])
