@@ -193,7 +193,8 @@ class Stepper:
     def swap(self, look: Look, decision: d.Replay, began: float) -> Swap:
         """A record read whole, to be put back. Raises as ``Runner.prepare`` does."""
         entry = decision.entry
-        return Swap(look.step, self._runner.prepare(entry), decision, began, self._kept(look, entry))
+        sure = {item.name: item.digest for item in look.step.inputs.values()}
+        return Swap(look.step, self._runner.prepare(entry, sure=sure), decision, began, self._kept(look, entry))
 
     @staticmethod
     def _kept(look: Look, entry: Entry) -> frozenset[str]:

@@ -278,3 +278,19 @@ print(*[(type(g).__name__, g.name, g.mode, g.closed) for g in (out, f)], out.enc
     nb.cells = []
     there = "print([name for name in ('out', 'f', 'still', 'gone') if name in globals()])"
     assert nb.shows("%keel restore", there) == "['out', 'f', 'gone']"
+
+
+@pytest.mark.parametrize("option", ["--effect exactly_once --on-ambiguous fail --key k", "--ignore rows"])
+def test_a_value_that_comes_back_in_spite_of_a_changed_input_holds_what_was_recorded(book, option):
+    nb = book(f"""
+rows = [1]
+# ---
+%%keel_step a {option}
+hit("a"); box = {{"rows": rows}}
+# ---
+print(box["rows"], rows)
+""")
+    assert nb.shows() == nb.shows() == "[1] [1]"
+    nb.edit(0, "[1]", "[2]")
+    assert nb.shows() == "[1] [2]"
+    assert nb.hits == "a"
