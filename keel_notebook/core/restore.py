@@ -56,18 +56,20 @@ def holdings(entries: Sequence[Entry], cells: Iterable[Entry]) -> Holdings:
         record = record_of(entry, by_id)
         if record is not None and record.payload is not None and record.entry not in gone:
             recorded |= dict.fromkeys(_held(record), record)
-    names, settings = _Names(gone), dict[tuple[str, str], Entry]()
-    for cell in cells:
+    names, settings, place = _Names(gone), dict[tuple[str, str], Entry](), dict[EntryId, int]()
+    for at, cell in enumerate(cells):
+        place[cell.entry] = at  # a record that was replayed is older than what was executed above it
         if is_unfinished(cell):
             names.unfinished(cell)
         elif cell.kind is Kind.PLAIN and not is_automatic(cell):
             names.plainly(cell)
         else:
             names.bind(cell)
-            settings.pop(at := (cell.step, cell.key), None)
+            settings.pop(which := (cell.step, cell.key), None)
             if cell.entry not in gone:
-                settings[at] = cell
-    order = sorted({e.entry: e for e in names.held.values()}.values(), key=lambda e: (e.run, e.seq))
+                settings[which] = cell
+    order = sorted({e.entry: e for e in names.held.values()}.values(), key=lambda e: place[e.entry])
+    names.plain = dict(sorted(names.plain.items(), key=lambda item: place[item[1].entry]))
     found = tuple(_definitions(names.plain))
     return Holdings(names.held, tuple(order), found, tuple(names.lost()), recorded, tuple(settings.values()))
 
@@ -181,8 +183,7 @@ def _held(record: Entry) -> set[str]:
 
 
 def _definitions(plain: Mapping[str, Entry]) -> Iterator[tuple[Entry, str]]:
-    cells = sorted({e.entry: e for e in plain.values()}.values(), key=lambda e: (e.run, e.seq))
-    for entry in cells:
+    for entry in {e.entry: e for e in plain.values()}.values():
         for source in definitions_in(entry.source):
             if any(name in plain and plain[name] is entry for name in names_of(source)) or names_of(source) == ("*",):
                 yield entry, source

@@ -87,8 +87,10 @@ class Restorer:
         restored: set[str] = set()
         failed: list[str] = []
         source = {name: holding.recorded[name] if names else holding.held[name] for name in wanted}
-        for entry in sorted({e.entry: e for e in source.values()}.values(), key=lambda e: (e.run, e.seq)):
-            mine = frozenset(name for name, held in source.items() if held is entry)
+        place = {entry.entry: at for at, entry in enumerate(holding.order)}
+        entries = {entry.entry: entry for entry in source.values()}.values()
+        for entry in sorted(entries, key=lambda e: (place.get(e.entry, -1), e.run, e.seq)):
+            mine = frozenset(name for name, held in source.items() if held.entry == entry.entry)
             failed += self._bring(entry, mine, restored, lost)
         if fresh and not names:  # a kernel in which cells ran has settings of its own
             for entry in holding.settings:
@@ -131,9 +133,10 @@ class Restorer:
                 stopped = f"{cell.cell} failed"
                 break
             ran.append(cell.cell)
-        for entry in {e.entry: e for name in aside if (e := holding.held.get(name)) is not None}.values():
-            mine = frozenset(name for name in aside if holding.held.get(name) is entry)
-            self._runner.restore(entry, mine, {}, self._read)
+        for entry in holding.order:
+            mine = frozenset(n for n in aside if n in holding.held and holding.held[n].entry == entry.entry)
+            if mine:
+                self._runner.restore(entry, mine, {}, self._read)
         came = {lost.name for lost in gone if lost.name in space}
         left = [Lost(lost.name, stopped or lost.reason) for lost in report.missing if lost.name not in came]
         return replace(report, missing=tuple(left), ran=tuple(ran), restored=tuple(sorted({*report.restored, *came})))

@@ -161,6 +161,14 @@ w = 2
     assert nb.shows("%keel restore v", there("u v w")) == "v", "by name it is still to be had"
 
 
+def test_what_was_restored_name_by_name_is_all_there_for_the_next_restore(book):
+    nb = book("# keel: step a\nu, v, w = 1, 2, 3")
+    nb.run_all()
+    nb.cells = []
+    assert nb.shows("%keel restore u", "%keel restore w", there("u v w")) == "u w"
+    assert nb.shows("%keel restore", there("u v w")) == "u w"
+
+
 @pytest.mark.parametrize(
     ("cells", "gone"),
     [
@@ -241,3 +249,19 @@ rows = 5; grid = 6
     nb.cells = []
     ask = "print(first[0] is second[0], np.shares_memory(left, all_of_it), rows, grid)"
     assert nb.shows("%keel restore", ask) == "True True 5 6"
+
+
+def test_a_record_that_was_replayed_comes_back_over_what_was_executed_above_it(book):
+    nb = book("""
+# keel: step a
+class K: n = 1
+o = K(); x = 1
+# ---
+# keel: step b
+K.n = 2
+""")
+    nb.run_all()
+    nb.edit(0, "x = 1", "x = 3")
+    assert nb.run_all().printed
+    nb.cells = []
+    assert nb.shows("%keel restore", "print(K.n, o.n, x)") == "2 2 3"
