@@ -44,7 +44,7 @@ from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.stepparts import Senses
 from keel_notebook.engine.stepper import Stepper
-from keel_notebook.errors import KeelError
+from keel_notebook.errors import DiskFullError, JournalUnreachableError, KeelError
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import (
     FlowSeen,
@@ -104,8 +104,12 @@ class Attached(Struct, frozen=True):
     say: Callable[[str], None]
 
     def with_auto(self, min_s: float | None) -> Attached:
-        """The same, with auto mode remembered as on (seconds) or off (None)."""
-        return replace(self, flow=note_auto(self.flow, min_s))
+        """The same, with auto mode remembered as on (seconds) or off (None); said where it cannot be (K42)."""
+        try:
+            return replace(self, flow=note_auto(self.flow, min_s))
+        except (DiskFullError, JournalUnreachableError) as error:
+            self.say(f"auto mode is not remembered: {error}")
+            return self
 
     def with_first_step(self, code: Digest | None) -> tuple[Attached, bool]:
         """The same, with its flow settled by the first step that runs in it, and whether it was renamed (C90).

@@ -15,7 +15,8 @@ from tests.crash.test_kills import CELLS, TRUTH, hits
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
-WRITES = ("write", "pwrite", "rename", "link", "ftruncate", "posix_fallocate", "mkdir", "unlink", "fsync", "fdatasync")
+WRITES = ("write", "pwrite", "rename", "replace", "link", "ftruncate", "posix_fallocate", "mkdir", "unlink", "fsync")
+WRITES += ("fdatasync",)
 READS = ("open", "read", "pread", "preadv", "stat", "listdir", "scandir", "fstat", "access")
 EVERY = 1 if os.environ.get("KEEL_SOAK") else 11
 
@@ -98,6 +99,16 @@ def test_k42_z21_a_guarded_step_never_happens_twice_whatever_write_fails(zygote,
         assert len(hits(folder)) == (1 if second.code == 0 else paid), f"{error} at write {number}"
         ends.add((first.code, second.code, paid))
     assert len(ends) >= 2, "it was refused before, and recorded after"
+
+
+def test_k42_auto_mode_that_cannot_be_remembered_holds_in_its_kernel(zygote, tmp_path):
+    (tmp_path / "first").mkdir()
+    zygote.run(tmp_path / "first", CELLS)
+    cells = [*CELLS[:2], "%keel auto on --min-seconds 0", "%keel", CELLS[2], "z = 1", "print(a, z)"]
+    run = zygote.run(tmp_path / "first", cells, fault=(1, "ENOSPC", True, ("replace", "rename")))
+    assert run.error == ""
+    assert "auto mode is not remembered: KEEL-E053" in told(run)
+    assert run.printed[-1] == "[0, 1, 2, 3, 4] 1\n"
 
 
 def flipped(raw, at):

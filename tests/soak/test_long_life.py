@@ -3,6 +3,7 @@
 ``KEEL_SOAK=N`` (``make soak``) makes the long form of some N / 100 restarts and writes its report to ``build/soak``.
 """
 
+import contextlib
 import json
 import os
 import statistics
@@ -35,7 +36,11 @@ def live(folder, seed):
 
 
 def size_mb(folder):
-    return sum(file.stat().st_size for file in (folder / "objects").rglob("*") if file.is_file()) / 1e6
+    size = 0
+    for file in (folder / "objects").rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # the process that holds the budget removes them meanwhile
+            size += file.stat().st_size if file.is_file() else 0
+    return size / 1e6
 
 
 def settled_mb(folder):
