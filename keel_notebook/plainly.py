@@ -77,7 +77,7 @@ class Plainly(Struct, frozen=True):
             return []
         made = ledger.digests.keys() | ledger.defined.keys()
         found = changed_with(suspects, made, shell.user_ns, without={id(shell), id(shell.user_ns)})
-        changed = [name for name in found & ledger.digests.keys() if not attached.holds(name, ledger.digests[name])]
+        changed = [name for name in found & ledger.digests.keys() if not self._still(attached, name)]
         stored = {owner for owner, _ in ran.said.names.attribute_stores} if ran.early else set()
         for name in found & ledger.defined.keys():
             now = attached.digest(shell.user_ns[name])
@@ -85,6 +85,13 @@ class Plainly(Struct, frozen=True):
                 ledger.defined[name] = now
                 changed.append(name)
         return sorted(changed)
+
+    def _still(self, attached: Attached, name: str) -> bool:
+        """Whether a name surely holds what a step left in it; not looked at, and so False, where that is large."""
+        value, digest = self.kernel.shell.user_ns.get(name), self.kernel.ledger.digests[name]
+        if isinstance(value, type | FunctionType) and name not in attached.at_work().names:
+            return digest is not None and attached.digest(value) == digest
+        return attached.holds(name, digest)
 
     def made(self, attached: Attached, said: Analysis, then: Sequence[CellNames] = ()) -> None:
         """A plain cell ran well: note what a clock or entropy made in it. ``then``: cells that ran since."""

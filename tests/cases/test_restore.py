@@ -81,6 +81,7 @@ x = 1; y = 2
         ("get().append(2)", "rows box get"),
         ("def more(): rows.append(2)\n# ---\nmore()", "rows box get"),
         ("print(o, rows, box)", ""),
+        ("p = K(); print(K.n, get())", ""),
     ],
 )
 def test_what_a_plain_cell_changed_through_another_name_does_not_come_back_as_it_was(book, plain, gone):
