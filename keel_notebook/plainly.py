@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -58,6 +58,9 @@ class Plainly(Struct, frozen=True):
         for name, text in _defined(source, bound, space):
             sure = not ran.early or as_defined(space[name], text)
             ledger.defined[name] = attached.digest(space[name]) if sure else None
+        for name in names.imports & space.keys():
+            if type(space[name]) is ModuleType and self.kernel.definitions.is_local(space[name].__name__):
+                ledger.defined[name] = attached.digest(_held(space[name]))
         now = PlainNow(attached.flow.id, cell.cell_id, cell.execution_count or 0, source, ran.said)
         told, journal = ({SUSPECTS: changed} if changed else {}), attached.journal
         writes = tuple(Write(name, None, "", 0) for name in sorted(bound))
@@ -80,7 +83,7 @@ class Plainly(Struct, frozen=True):
         changed = [name for name in found & ledger.digests.keys() if not self._still(attached, name)]
         stored = {owner for owner, _ in ran.said.names.attribute_stores} if ran.early else set()
         for name in found & ledger.defined.keys():
-            now = attached.digest(shell.user_ns[name])
+            now = attached.digest(_held(shell.user_ns[name]))
             if now is None or now != ledger.defined[name] or name in stored:
                 ledger.defined[name] = now
                 changed.append(name)
@@ -108,6 +111,16 @@ class Plainly(Struct, frozen=True):
                 attached.volatile.names.settle(flow, root or "", journal.records)
         except KeelError:
             self.degraded()
+
+
+def _held(value: Any) -> Any:
+    """What an import or a definition could not bring back: of a module the plain values in it, else the value whole."""
+    if type(value) is not ModuleType:
+        return value
+    return {name: held for name, held in vars(value).items() if name[:1] != "_" and type(held) in _PLAIN}
+
+
+_PLAIN = (int, float, bool, str, bytes, list, dict, set, tuple, frozenset, type(None))
 
 
 def _defined(source: str, bound: frozenset[str], space: dict[str, Any]) -> Iterator[tuple[str, str]]:

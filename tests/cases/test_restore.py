@@ -266,3 +266,21 @@ K.n = 2
     assert nb.run_all().printed
     nb.cells = []
     assert nb.shows("%keel restore", "print(K.n, o.n, x)") == "2 2 3"
+
+
+@pytest.mark.parametrize(("change", "there_again"), [("local.SEEN.append(1)", "x"), ("print(local.SEEN)", "local x")])
+def test_a_local_module_in_which_a_plain_cell_set_something_is_not_imported_as_it_was(book, change, there_again):
+    nb = book(f"""
+import sys; sys.path.insert(0, "")
+# ---
+# keel: step a
+x = 1
+# ---
+import local
+# ---
+{change}
+""")
+    (nb.folder / "local.py").write_text("SEEN = []\ndef f(): return 1\n")
+    nb.run_all()
+    nb.cells = nb.cells[:1]
+    assert nb.shows("%keel restore", there("local x")) == there_again
