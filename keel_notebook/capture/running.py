@@ -64,12 +64,15 @@ def _threads(namespace: Mapping[str, Any], loops: list[asyncio.AbstractEventLoop
         modules = [str(frame.f_globals.get("__name__")) for frame in stack]
         own = [f for f, module in zip(stack, modules, strict=True) if not _is_plumbing(module, _LOOPS_OWN)]
         if own or not any(module.startswith("asyncio") for module in modules):
-            yield _worker(f"thread {_called(thread)}", [vars(thread)], own, namespace)
+            yield _worker(_called(thread, stack), [vars(thread)], own, namespace)
 
 
-def _called(thread: threading.Thread) -> str:
+def _called(thread: threading.Thread, stack: Iterable[types.FrameType]) -> str:
+    for frame in stack:
+        if frame.f_code.co_name == "_worker" and (item := frame.f_locals.get("work_item")) is not None:
+            return f"job {getattr(item.fn, '__name__', '')}".rstrip()
     target = getattr(thread, "_target", None) or getattr(thread, "function", None)
-    return getattr(target, "__name__", "") or thread.name
+    return f"thread {getattr(target, '__name__', '') or thread.name}"
 
 
 def _stack(frame: types.FrameType | None) -> Iterator[types.FrameType]:

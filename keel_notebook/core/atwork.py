@@ -15,7 +15,7 @@ from keel_notebook.core.model import Digest, NotStored
 from keel_notebook.core.ports import Digested
 
 GOING_ON = "going_on"
-"""The ``ambient`` key of names that something which the step left running may change after its end."""
+"""The ``ambient`` key of names that the step did not write, and that what it left running may change after its end."""
 
 UNFINISHED = Digest("unfinished")
 """What such a name counts as where its step was replayed, so that nothing works on it any more."""

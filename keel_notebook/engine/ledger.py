@@ -122,6 +122,10 @@ class Ledger(Struct):
         read = {item.name: item.digest for item in entry.inputs}
         wrote = {item.name: item.digest for item in entry.writes} | {item.name: None for item in entry.not_stored}
         self.leftovers.bound(entry.deleted)
+        for name in entry.ambient.get(GOING_ON, ()):  # handed over, not changed by the step
+            wrote.pop(name, None)
+            self.digests.pop(name, None)
+            self.stored.pop(name, None)
         self.digests.update(wrote)
         for name in wrote:
             self.defined.pop(name.partition(".")[0], None)

@@ -217,7 +217,7 @@ class Runner(Notes):
             for item in packed.not_stored
         )
         if unfinished:
-            ambient[GOING_ON] = sorted(unfinished)
+            ambient[GOING_ON] = sorted(unfinished - {*changed.written})
             lost += tuple(at_work.lost(name, type(parts.namespace[name]).__qualname__) for name in sorted(unfinished))
         if outcome.result is not None and result is None:
             lost += (at_work.lost(RESULT, type(outcome.result[0]).__qualname__),)

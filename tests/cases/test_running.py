@@ -193,3 +193,13 @@ print(text)
     (notebook.folder / "out.txt").write_text("wh")  # as it is after a kill
     assert notebook.shows() == "whole"
     assert notebook.hits == "start read start start"
+
+
+def test_a_cell_that_hands_out_work_may_be_run_once_more(book):
+    """What it gave away is not its own change: it runs on what is there, as a plain cell would."""
+    again = '%%keel_step ask\nhit("ask"); f = ex.submit(fill, box)'
+    notebook = book(f"{HEAD}\nex = ThreadPoolExecutor(1); box = []\n# ---\n{again}")
+    run = notebook.run_all(again, "go.set(); f.result(); print(len(box))")
+    assert run.printed[-1].strip() == "2", run.error
+    assert "job fill still runs" in run.acknowledged[4]["err"]
+    assert notebook.hits == "ask ask"
