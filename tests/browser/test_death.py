@@ -39,7 +39,8 @@ def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     assert "during train" in banner.inner_text()
     book.wait_states(load="saved", train="interrupted")
     book.event("hello", 2)
-    book.until("() => document.querySelector('.keel-banner').innerText.includes('memory last seen')")
+    # The memory last seen is in it as well where the kernel lived long enough to look at it (test/pure.test.ts).
+    book.until("() => document.querySelector('.keel-banner').innerText.includes('not saved: train')")
     assert "1 of 2 steps saved" in banner.inner_text()
     assert "not saved: train" in banner.inner_text()
     banner.locator("[data-keel-action=show]").click()
