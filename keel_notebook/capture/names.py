@@ -330,7 +330,8 @@ class NameWatch:
             value = namespace[name]
             if id(value) not in digests:
                 digests[id(value)] = self._digester.digest(value)
-            if digests[id(value)].digest != before.digest or (before.outline and name in attributes_set):
+            equal = digests[id(value)].digest == before.digest and not (before.outline and name in attributes_set)
+            if not equal or self.objects.replaced(snapshot.objects, name, value):
                 changed.add(name)
         return changed
 

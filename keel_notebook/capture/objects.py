@@ -13,6 +13,7 @@ from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.namespace import is_data, persons_names
 from keel_notebook.capture.parts import CLOSED, IMMUTABLE, may_change
 from keel_notebook.capture.patterns import Spread, inner, layout, spread
+from keel_notebook.capture.replaced import Links, links, replaced
 from keel_notebook.core.asks import NOTHING, Asks, asks_of_text
 from keel_notebook.core.reads import CellNames
 from keel_notebook.core.sharing import IDENTITY, LAYOUT, SHARING, AsItIs
@@ -30,6 +31,8 @@ class ObjectLook(Struct, frozen=True):
     layouts: Mapping[str, str] = field(default_factory=dict)
     rebinding: frozenset[str] = frozenset()
     """Names that the cell may change in place before it binds them anew."""
+    links: Mapping[str, Links] = field(default_factory=dict)
+    """Which objects stood where in the values that it may change."""
 
     def told(self, in_place: Collection[str], rebound: Collection[str]) -> dict[str, Any]:
         """What a record keeps of it, once it is known what changed."""
@@ -68,7 +71,17 @@ class Objects:
             asked=inner(asked, namespace, without=self._ipythons()) if asked else None,
             layouts=self._layouts(there, namespace) if asks.layout else {},
             rebinding=frozenset(rebinding),
+            links={name: links(namespace[name], self._is_own, self._ipythons()) for name in suspects & touched},
         )
+
+    def replaced(self, look: ObjectLook, name: str, value: Any) -> bool:
+        """Whether the cell put another object of the same content into a value."""
+        before = look.links.get(name)
+        return before is not None and replaced(before, value, self._is_own, self._ipythons())
+
+    def _is_own(self, kind: type) -> bool:
+        module = kind.__module__
+        return module == "__main__" or (type(module) is str and self._definitions.is_local(module))
 
     @staticmethod
     def _suspected(name: str, namespace: Mapping[str, Any], touched: Collection[str]) -> bool:

@@ -1,5 +1,7 @@
 """One object under names of several steps is one object after a restart, and is stored once (DESIGN 6)."""
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.crash
@@ -294,3 +296,56 @@ print(box["rows"], rows)
     nb.edit(0, "[1]", "[2]")
     assert nb.shows() == "[1] [2]"
     assert nb.hits == "a"
+
+
+REPLACED = """
+class K:
+    def __init__(self):
+        self.got, self.table = [], {"a": []}
+    def take(self, rows):
+        self.got = rows
+class Slotted:
+    __slots__ = ("got",)
+zs = []
+# ---
+%%keel_step make
+hit("make"); o = K(); o.inner = K(); p = Slotted(); p.got = []; rows = [[], []]; d = {"x": []}
+# ---
+%%keel_step put
+hit("put"); BODY
+# ---
+zs.append(1)
+print(PART is zs, PART)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ("o.got = zs", "o.got"),
+        ("o.take(zs)", "o.got"),
+        ("setattr(o, 'got', zs)", "o.got"),
+        ("o.inner.got = zs", "o.inner.got"),
+        ("o.table['a'] = zs", "o.table['a']"),
+        ("p.got = zs", "p.got"),
+        ("rows[1] = zs", "rows[1]"),
+        ("rows[:] = [zs, zs]", "rows[0]"),
+        ("d['x'] = zs", "d['x']"),
+        ("d.update(x=zs)", "d['x']"),
+        ("o.got = None; zs = []; o.got = zs", "o.got"),
+    ],
+)
+def test_another_object_of_equal_content_put_into_a_value_is_a_change_of_it(book, body, part):
+    notebook = book(REPLACED.replace("BODY", body).replace("PART", part))
+    for _ in range(3):
+        assert notebook.shows() == "True [1]"
+    assert notebook.hits == "make put"
+
+
+def test_what_only_looks_at_a_value_replaces_nothing_in_it(book):
+    notebook = book(REPLACED.replace("BODY", "n = len(o.got) + len(rows) + len(d)").replace("PART", "o.got"))
+    for _ in range(2):
+        assert notebook.shows() == "False []"
+    assert notebook.hits == "make put"
+    told = notebook.run_all("import sys", "!{sys.executable} -m keel_notebook show put --in . --json").printed[-1]
+    assert [write["name"] for write in json.loads(told)["writes"]] == ["n"]
