@@ -174,7 +174,7 @@ class Entry(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="schema
         """
         if wire["schema"] != SCHEMA:
             raise ValueError("not a " + SCHEMA)
-        return msgspec.convert(wire, cls, builtin_types=(bytes,), strict=False)
+        return msgspec.convert(wire, cls, builtin_types=(bytes,))
 
 
 _BARE: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple)

@@ -81,7 +81,7 @@ class Rows:
     def rest(self) -> str:
         """The unfinished last row as it stands, with the cursor where it is. Changes nothing."""
         if self._raw is not None:
-            return self._raw.text()
+            return _again(self._raw.text(), self._colour)
         if self._column == len(self._cells):
             return self._cells or "\r" * self._blank
         if self._back:
@@ -149,6 +149,19 @@ class Rows:
         self._column = end
         self._back = self._back and end < len(self._cells)
         return done
+
+
+def _again(row: str, colour: int) -> str:
+    """A row of which rewrites were dropped, folded once more: what is left of it may be simple now."""
+    while "\r" in row or "\b" in row:
+        rows = Rows()
+        rows._colour = colour
+        done = rows.feed(row)
+        folded = done + (rows.rest() if rows._raw is None else rows._raw.text())
+        if folded == row:
+            break
+        row = folded
+    return row
 
 
 class _Rewrite(Struct, frozen=True):

@@ -89,6 +89,10 @@ def test_folding_twice_is_folding_once(sent, cap):
     assert fold(once, cap_bytes=cap, rich_cap_bytes=cap) == once
 
 
+def test_a_row_that_is_simple_once_a_rewrite_is_gone_is_folded_as_such():
+    assert fold([text("aa"), text("\ra\b\raa")]) == (text("aa"),)
+
+
 lines = st.lists(st.integers(0, 900).map(lambda n: "é" * (n % 7) + "x" * n + "\n"), min_size=1, max_size=30)
 
 
