@@ -73,12 +73,12 @@ def show_result(shell: Any, value: Any) -> None:
         hook.exec_result.result = value
 
 
-def outcome(status: Status, result: Any) -> Outcome:
-    """How a body ended, from IPython's result (None where the cell was cancelled)."""
+def outcome(status: Status, result: Any, failed_calls: int = 0) -> Outcome:
+    """How a body ended, from IPython's result (None where the cell was cancelled) and what its calls left owing."""
     if result is None:
         return Outcome(status)
     error = result.error_in_exec or result.error_before_exec
-    return Outcome(status, error, (result.result,) if result.result is not None else None)
+    return Outcome(status, error, (result.result,) if result.result is not None else None, failed_calls)
 
 
 def policy(mode: str, options: StepOptions) -> d.Policy:

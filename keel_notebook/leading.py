@@ -323,7 +323,7 @@ class Leader:
         try:
             if isinstance(live, Body):
                 durable = here is not None and here.called
-                ended = outcome(Status(finished(result)), result)
+                ended = outcome(Status(finished(result)), result, len(here.failed) if here is not None else 0)
                 entry = self._recording.step(self.attached, live, ended, durable=durable)
                 if entry is not None and look is not None and self._settings.mode == d.Mode.VERIFY:
                     self.verifier.compare(look, entry, now=self._kernel.clock.now())

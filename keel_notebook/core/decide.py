@@ -331,11 +331,23 @@ def _wanting(facts: Facts, valid: Entry, policy: Policy) -> str:
     """Why an equal record is not enough; empty if it is."""
     if lost := lacking(valid, facts.needed):
         return f"{lost} could not be stored and is needed below"
+    if policy.mode is Mode.LIVE and (failed := owing(valid)):
+        return failed
     saw = valid.ambient.get("saw", ("unknown",))
     of_these = valid.run == facts.run or valid.run in facts.went_on
     if facts.anew and saw and not of_these and facts.ttl_s is None and policy.mode is Mode.LIVE:
         return f"a new run, and it reached out ({', '.join(saw)}) in run {valid.run}: `--ttl 1d` on its line keeps that"
     return ""
+
+
+FAILED_CALLS = "failed_calls"
+"""In ``Entry.ambient``: how many durable calls of the step failed and were kept (``on_error="keep"``)."""
+
+
+def owing(entry: Entry) -> str:
+    """What a step that ended well still owes: calls whose failures were kept. Empty if it owes nothing."""
+    count = entry.ambient.get(FAILED_CALLS, 0)
+    return f"{count} of its calls failed in run {entry.run} and were kept: those are tried again" if count else ""
 
 
 RESULT = "_"

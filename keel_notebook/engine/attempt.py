@@ -78,6 +78,8 @@ class Outcome(Struct, frozen=True):
     error: BaseException | None = None
     result: tuple[Any] | None = None
     """The value of the last expression, in a tuple of one; None where the cell showed none."""
+    failed_calls: int = 0
+    """Durable calls of the body whose failure was kept."""
 
 
 class Prepared(Struct, frozen=True):

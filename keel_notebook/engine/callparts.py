@@ -98,6 +98,8 @@ class Claim(Struct):
     idempotency_key: str = ""
     shown: str = ""
     """Its arguments, for people."""
+    owing: str = ""
+    """A call that was made inside this one and whose failure was kept: with it this one is not finished."""
 
     @property
     def path(self) -> str:

@@ -17,7 +17,7 @@ from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import Assume, Fire, idempotency_key
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Effect, Entry, Input, Kind, Payload, Problem, Status, entry_id
+from keel_notebook.core.model import Effect, Entry, Input, Kind, NotStored, Payload, Problem, Status, entry_id
 from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.core.secrets import secret_text
 from keel_notebook.engine import callvalues, plain, scope
@@ -25,6 +25,7 @@ from keel_notebook.engine.arguments import ArgumentDigests, Arguments, shown
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions, CallParts, Claim, Given, Going
 from keel_notebook.engine.changes import Changed, Changes
 from keel_notebook.engine.effects import Effects
+from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.host import installed
 from keel_notebook.engine.prints import Prints
 from keel_notebook.engine.scope import StepScope
@@ -101,6 +102,7 @@ class Calls:
                 value = _NOTHING if entry is None else self._plain_value(entry, here)
                 if value is not _NOTHING:
                     here.take(place)
+                    here.failed.discard(place[:2])
                     return Given(value)
             here.take(place)
             seq = self.journal.next_seq()
@@ -158,7 +160,7 @@ class Calls:
         """Record the result, then release it (K9). Returns the value; raises CannotStoreError (E020)."""
         with self.parts.lock:
             changed = going.watched.changed() if going.watched is not None else None
-            if changed is None and going.entry is None and not going.awaited and not going.unreplayable:
+            if changed is None and going.entry is None and not going.awaited and not self._unfinished(going):
                 raw = callvalues.open_form(going.claim.place.call, value)
                 if raw is not None:
                     # One entry, built once: this is the way of nearly every call (DESIGN 10).
@@ -173,7 +175,7 @@ class Calls:
             if going.entry is not None:
                 self._effects.still_held()  # O14: who lost the lease records nothing
             kept = callvalues.packed(self.parts, going.claim.place.call, value, changed)
-            missing = kept.missing + going.unreplayable
+            missing = kept.missing + self._unfinished(going)
             ambient = kept.ambient | ({"awaited": True} if going.awaited else {})
             entry = replace(self._entry(going, payload=kept.payload), ambient=ambient, not_stored=missing)
             self._record(going, entry)
@@ -181,6 +183,21 @@ class Calls:
             self._effects.give_back(going)
         if missing:
             self._tell_missing(going, entry, refused=changed is not None and bool(changed.refused))
+
+    @staticmethod
+    def _unfinished(going: Going) -> tuple[NotStored, ...]:
+        # What must not happen twice is never made again for the sake of a call inside it.
+        inner = going.claim.owing if going.now.effect is Effect.IDEMPOTENT else ""
+        return going.unreplayable + ((NotStored(f"a result of {inner}", "", "it failed"),) if inner else ())
+
+    def kept(self, going: Going, error: Exception) -> Failure:
+        """What stands in the place of a result that could not be had; the step, and a call around it, owe that."""
+        with self.parts.lock:
+            place, outer = going.claim.place, scope.inside()
+            going.claim.scope.failed.add((place.call, place.key))
+            if outer is not None:
+                outer.owing = place.call.rpartition("/")[2]
+            return Failure.of(error, going.claim)
 
     def fail(self, going: Going, error: BaseException) -> None:
         """Record that the call failed: for the history; it is never replayed as a success (last table)."""
@@ -323,6 +340,8 @@ class Calls:
     @staticmethod
     def note(entry: Entry, here: StepScope) -> None:
         """Let the later calls of the step find an entry."""
+        if entry.status is Status.OK:
+            here.failed.discard((entry.call, entry.key))
         if here.records is not None:
             here.records.add(entry)
 
@@ -344,6 +363,7 @@ class Calls:
             return self.go(claim, now, 1)
         if now.effect is Effect.EXACTLY_ONCE and not c.holds(entry, now):
             self.parts.say(f"{claim.place.call} {claim.place.key} does not fire again: {why}")
+        claim.scope.failed.discard((claim.place.call, claim.place.key))
         return Given(value, "awaited" in entry.ambient)
 
     # ---- telling

@@ -21,7 +21,6 @@ from keel_notebook.engine import scope
 from keel_notebook.engine.callparts import CallOptions, Claim, Given, Going
 from keel_notebook.engine.callpolicy import next_try, retry_of
 from keel_notebook.engine.calls import Calls
-from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.plain import ATOMS
 from keel_notebook.engine.tracebacks import note
 from keel_notebook.errors import CallTimeoutError
@@ -100,7 +99,7 @@ def _failed(calls: Calls, go: Going, error: BaseException) -> Any:
     claim = go.claim
     calls.fail(go, error)
     if claim.options.on_error == "keep" and isinstance(error, Exception):
-        return Failure.of(error, claim)
+        return calls.kept(go, error)
     if isinstance(error, Exception):
         named(error, claim)
     raise error

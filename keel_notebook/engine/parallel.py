@@ -172,7 +172,7 @@ class Map:
     def _settle(self, at: int, go: Going, error: BaseException) -> None:
         named(own_lines(error), go.claim, f": {which(at + 1, len(self._results), go.claim.shown)}")
         if self._options.on_error == "keep" and isinstance(error, Exception):
-            self._results[at] = Failure.of(error, go.claim)
+            self._results[at] = self._calls.kept(go, error)
             self._progress.step(failed=True)
         elif self._failure is None:
             self._failure = error  # no more are handed out; those that run end and are recorded

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from keel_notebook.core import environment
 from keel_notebook.core.ambient_ports import StepRan
 from keel_notebook.core.atwork import GOING_ON
-from keel_notebook.core.decide import RESULT
+from keel_notebook.core.decide import FAILED_CALLS, RESULT
 from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
 from keel_notebook.core.model import (
     Digest,
@@ -28,12 +28,7 @@ from keel_notebook.core.model import (
     Write,
     entry_id,
 )
-from keel_notebook.core.ports import (
-    Changed,
-    Message,
-    Unpacked,
-    WorldSeen,
-)
+from keel_notebook.core.ports import Changed, Message, Unpacked, WorldSeen
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
@@ -185,6 +180,8 @@ class Runner(Notes):
             "in_place": sorted(changed.in_place),
             "threads_left": seen.threads_left,
         }
+        if outcome.failed_calls:
+            own[FAILED_CALLS] = outcome.failed_calls
         if changed.patched:
             own[PATCHED] = list(changed.patched)
         ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own | {**changed.objects}

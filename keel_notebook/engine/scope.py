@@ -40,11 +40,14 @@ class StepScope(Struct):
     """Read at the first call."""
     untrusted: frozenset[EntryId] = frozenset()
     said: set[str] = field(default_factory=set)
+    failed: set[tuple[str, str]] = field(default_factory=set)
+    """Calls (name and key) whose failure was kept, and which did not succeed since."""
     _counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def restart(self) -> None:
         """The body starts again from its top: its calls have the places that they had."""
         self._counts.clear()
+        self.failed.clear()
 
     @property
     def called(self) -> bool:

@@ -237,6 +237,16 @@ def test_c50_what_nobody_needs_may_be_lacking():
     assert isinstance(answer, Replay)
 
 
+def test_a_step_that_kept_failures_of_its_calls_is_not_finished():
+    owes = record(1, ambient={"saw": [], "failed_calls": 2})
+    facts = Facts(name="fit", code=CODE, inputs=INPUTS, files=FACTS.files)
+    answer = decide(facts, Recorded((owes,)), Policy(), now=NOW)
+    assert answer == Execute(1, "2 of its calls failed in run 1 and were kept: those are tried again")
+    assert isinstance(decide(facts, Recorded((owes,)), Policy(Mode.REPLAY), now=NOW), Replay)
+    better = record(2)
+    assert decide(facts, Recorded((better, owes)), Policy(), now=NOW).entry is better
+
+
 @pytest.mark.parametrize("valid", [True, False])
 def test_another_parameter_set_is_no_divergence_and_its_records_stay(valid):
     """C78: the values chosen above pick the record; only within one set does a difference count as one."""
