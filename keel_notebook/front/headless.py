@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,8 +29,10 @@ _LOAD = "__import__('keel_notebook').load_ipython_extension(get_ipython())"
 _GRACE_S = 10.0
 """How long an interrupted cell may take to end."""
 _SAVE_S = 30.0
-_SOCKET_PATH, _SOCKET_NAME = 104, 56
-"""Longest path of a socket that every system takes, and what a kernel adds to its folder, in bytes."""
+_SOCKET_PATH = 103
+"""Longest path of a socket that every system takes, in bytes."""
+_SOCKET = "k"
+"""The sockets of a kernel are ``k-1``, ``k-2`` and so on."""
 _TICK_S = 1.0
 
 
@@ -146,15 +149,15 @@ class _Running:
         from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
 
         self._save()
-        self._off_the_network(self._client.create_kernel_manager())
         ready = False
         try:
-            async with self._client.async_setup_kernel(env=dict(self._order.environ)):
-                with self._signals():
-                    self._listener.kernel(int(getattr(self._client.km.provisioner, "pid", None) or 0))
-                    await self._load()
-                    ready = True
-                    return await self._run_cells()
+            with _off_the_network(self._client.create_kernel_manager()):
+                async with self._client.async_setup_kernel(env=dict(self._order.environ)):
+                    with self._signals():
+                        self._listener.kernel(int(getattr(self._client.km.provisioner, "pid", None) or 0))
+                        await self._load()
+                        ready = True
+                        return await self._run_cells()
         except NoSuchKernel as error:
             raise SettingsError(where="the kernel", detail=f"{error.name} is not installed here (--kernel)") from None
         except (RuntimeError, DeadKernelError) as error:
@@ -163,14 +166,6 @@ class _Running:
             raise SettingsError(where="the kernel", detail=f"did not start ({type(error).__name__})") from None
         finally:
             self._save()
-
-    @staticmethod
-    def _off_the_network(manager: Any) -> None:
-        """Talk through sockets in the user's own folder: nobody else on the machine or the network can listen."""
-        from jupyter_core.paths import jupyter_runtime_dir  # noqa: PLC0415 - comes with nbclient
-
-        if os.name == "posix" and len(os.fsencode(jupyter_runtime_dir())) + _SOCKET_NAME < _SOCKET_PATH:
-            manager.transport = "ipc"
 
     async def _load(self) -> None:
         client = self._client.kc
@@ -269,6 +264,24 @@ class _Running:
 
     def _save(self) -> None:
         replace_text(self._order.output, _written(self._order.book) + "\n")
+
+
+@contextlib.contextmanager
+def _off_the_network(manager: Any) -> Iterator[None]:
+    """Let a kernel talk through sockets in a folder of the user's own, which goes at the end.
+
+    Nobody else on the machine or the network can listen. Where no folder's path is short enough, it stays TCP. The
+    path is absolute: the kernel, in the notebook's folder, and its client here must mean the same.
+    """
+    with contextlib.ExitStack() as held:
+        for parent in (tempfile.gettempdir(), "/tmp") if os.name == "posix" else ():  # noqa: S108 - mkdtemp: 0700
+            with contextlib.suppress(OSError):
+                folder = tempfile.TemporaryDirectory(prefix="keel-", dir=parent, ignore_cleanup_errors=True)
+                sockets = os.path.abspath(os.path.join(held.enter_context(folder), _SOCKET))
+                if len(os.fsencode(f"{sockets}-00")) <= _SOCKET_PATH:
+                    manager.transport, manager.ip = "ipc", sockets
+                    break
+        yield
 
 
 def _written(book: Any) -> str:

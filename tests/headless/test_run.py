@@ -173,3 +173,31 @@ def test_every_tool_replays_what_keel_run_recorded_once_the_flow_is_named(job):
         assert job.hits == "fit", tool
         assert nbformat.read(job.folder / "out.ipynb", as_version=4).cells[3].outputs == shown, tool
         os.unlink(job.folder / "out.ipynb")
+
+
+def test_a_notebook_in_another_folder_runs_and_is_verified_and_its_sockets_are_gone(job):
+    """The kernel, in the notebook's folder, and its client, in this one, find the same sockets."""
+    job.path = job.folder / "g" / "a.ipynb"
+    job.path.parent.mkdir()
+    asks = "from ipykernel import get_connection_info as about\nhit(about(unpack=True)['ip'])"
+    job.write(asks, "%%keel_step fit\nhit('fit'); n = 3")
+    job.call("keel_notebook", "run", "g/a.ipynb")
+    said, _ = job.call("keel_notebook", "verify", "g/a.ipynb")
+    assert "1 step executed, every record holds" in said
+    first, fit, second, again = (job.path.parent / "hits.txt").read_text().split()
+    assert (fit, again) == ("fit", "fit")
+    assert os.path.isabs(first)
+    assert os.path.isabs(second)
+    assert not os.path.exists(os.path.dirname(first))
+    assert not os.path.exists(os.path.dirname(second))
+    assert not [path for path in job.folder.rglob("*") if path.is_socket()]
+
+
+def test_a_long_path_of_the_temporary_folder_does_not_keep_a_kernel_from_starting(job):
+    """The system takes no more than about a hundred bytes for the path of a socket."""
+    deep = job.folder / ("t" * 60) / ("u" * 60)
+    deep.mkdir(parents=True)
+    job.write("%%keel_step fit\nhit('fit')")
+    job.run(TMPDIR=str(deep))
+    assert job.hits == "fit"
+    assert not list(deep.iterdir())
