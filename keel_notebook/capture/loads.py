@@ -6,7 +6,10 @@ change ``config.LR`` right after it has imported ``config``.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import pickle
 import re
 import site
 import sys
@@ -16,8 +19,9 @@ from itertools import count
 from types import ModuleType
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from keel_notebook.capture.namespace import is_data
 from keel_notebook.capture.plain import plain, token
 
 Stamp = tuple[int, int, int]
@@ -32,11 +36,14 @@ class Load(Struct):
     serial: int
     variables: dict[str, str] | None = None
     """The module's public plain variables when its import had ended, as tokens; None where that was not seen."""
+    data: dict[str, str] = field(default_factory=dict)
+    """All its variables then that are plain, or arrays and frames, as tokens: see ``all_data``."""
 
 
 LOADS: dict[str, Load] = {}
 """By path: the last loading that was seen."""
 
+_MOST_DATA = 64 << 20
 _serials = count(1)
 _original = SourceFileLoader.path_stats
 
@@ -95,13 +102,27 @@ class _Watched(ModuleSpec):
         self._initializing = running
         load, module = LOADS.get(self.origin or ""), sys.modules.get(self.name)
         if load is not None and module is not None:
-            load.variables = public_variables(module)
+            load.variables, load.data = public_variables(module), all_data(module)
 
 
 def public_variables(module: ModuleType) -> dict[str, str]:
     """The plain variables of a module as tokens. A leading underscore marks what is its own affair: memos, counters."""
     found = list(vars(module).items())
     return {name: token(value) for name, value in found if name[:1] != "_" and plain(value)}
+
+
+def all_data(module: ModuleType) -> dict[str, str]:
+    """The variables of a module that are plain, or arrays and frames of up to 64 MB, as tokens."""
+    found = {}
+    for name, value in list(vars(module).items()):
+        if name[:2] == "__":
+            continue
+        if plain(value):
+            found[name] = token(value)
+        elif is_data(value) and sys.getsizeof(value) <= _MOST_DATA:
+            with contextlib.suppress(Exception):  # it then counts by the module's source, as what is no data does
+                found[name] = hashlib.blake2b(pickle.dumps(value, protocol=5)).hexdigest()
+    return found
 
 
 def serial_of(path: str) -> int:

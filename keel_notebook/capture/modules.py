@@ -16,7 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.capture.loads import LOADS, Stamp, is_installed, public_variables, serial_of, stamp_of
+from keel_notebook.capture.loads import LOADS, Stamp, all_data, is_installed, public_variables, serial_of, stamp_of
+from keel_notebook.core.computed import computed
 from keel_notebook.core.fingerprint import definition_digest
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
@@ -31,6 +32,8 @@ class Source(Struct, frozen=True):
 
     code: Digest
     imports: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
+    """Names whose values the code alone does not determine."""
 
 
 class _Known(Struct):
@@ -43,6 +46,7 @@ class _Known(Struct):
     """What was loaded, or None where nobody can tell."""
     serial: int
     variables: dict[str, str]
+    data: dict[str, str]
     autoreload_saw: float | None = None
 
 
@@ -160,9 +164,11 @@ class LoadedModules:
         edited = self._edited(name, known)
         assert known.source is not None
         changed = _changed(known.variables, public_variables(sys.modules[name]))
-        if not edited and not changed:
+        found = [text for each in known.source.computed if each in known.data for text in (each, known.data[each])]
+        if not edited and not changed and not found:
             return known.source.code, ""
-        return text_digest(known.source.code, "edited, not reloaded" if edited else "", *changed), ""
+        found_too = ("import found", *found) if found else ()
+        return text_digest(known.source.code, "edited, not reloaded" if edited else "", *changed, *found_too), ""
 
     def _edited(self, name: str, known: _Known) -> bool:
         now = stamp_of(known.path)
@@ -190,13 +196,14 @@ class LoadedModules:
         load = LOADS.get(path)
         if load is not None:
             source: Source | None = self._read(name, path, load.stamp, load.source)
-            known = _Known(path, load.stamp, source, load.serial, load.variables or public_variables(module))
+            left = (load.variables, load.data) if load.variables else (public_variables(module), all_data(module))
+            known = _Known(path, load.stamp, source, load.serial, *left)
         else:
             # Loaded before keel: the file is what was loaded if nobody has touched it since the process began.
             stamp = stamp_of(path)
             old = stamp is not None and max(stamp[1:]) < self._process_started() * 1e9
             source = self._on_disk(name, path) if old else None
-            known = _Known(path, stamp, source, 0, public_variables(module))
+            known = _Known(path, stamp, source, 0, public_variables(module), all_data(module))
         known.autoreload_saw = self._autoreload_saw(name, path)
         self._known[name] = known
         return known
@@ -233,7 +240,7 @@ def read_source(name: str, path: str, source: bytes) -> Source:
     except (SyntaxError, ValueError):
         return Source(text_digest("bytes", source.decode("latin-1")))
     package = name if os.path.basename(path).startswith("__init__.") else name.rpartition(".")[0]
-    return Source(definition_digest(tree), tuple(sorted(set(_imports(tree, package)))))
+    return Source(definition_digest(tree), tuple(sorted(set(_imports(tree, package)))), computed(tree))
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[str]:
