@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from keel_notebook.core.units import count
-from keel_notebook.errors import KeelError, SettingsError
+from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
 from keel_notebook.front.cli_base import (
     DONE,
     FAILED,
@@ -171,8 +171,9 @@ def mv(old: str, new: str, *, as_json: bool) -> None:
 
     Where the file was renamed already, only its records follow. Both names lie in folders of the same journal.
     """
-    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
-    from keel_notebook.journal.flows import move_flows  # noqa: PLC0415
+    from keel_notebook.core.why import hint  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front import cli_open  # noqa: PLC0415
+    from keel_notebook.journal.flows import known_flows, move_flows  # noqa: PLC0415
 
     before, after = cli_open.place_of(old), cli_open.place_of(new)
     if before.notebook is None or after.notebook is None:
@@ -185,6 +186,12 @@ def mv(old: str, new: str, *, as_json: bool) -> None:
         raise SettingsError(
             where="keel mv", detail="both notebooks are there: one is a copy, and keeps records of its own"
         )
+    flows = known_flows(cli_open.existing(before.journal))
+    if not before.notebook.exists() and not any(flow.notebook == str(before.notebook) for flow in flows):
+        why = "Nothing is recorded of it here, and there is no such file: nothing would be renamed."
+        hinted = hint(str(before.notebook), [flow.notebook for flow in flows if flow.notebook])
+        facts = cli_open.LOOK_AGAIN | {"why": why}
+        raise UnknownNameError(what="notebook", name=str(before.notebook), hint=hinted, **facts)
     moved = move_flows(cli_open.existing(before.journal), before.notebook, after.notebook)
     if before.notebook.exists():
         os.rename(before.notebook, after.notebook)

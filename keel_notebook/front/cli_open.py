@@ -31,6 +31,7 @@ from keel_notebook.journal.reader import JournalReader, read_journal
 from keel_notebook.payload.seal import KEY_BYTES, OwnerSeal
 
 NO_NOTEBOOK = "; it must be a file that ends with .ipynb"
+NO_FILE = "; there is no such file"
 LOOK_AGAIN = {
     "why": "Every notebook has records of its own: keel does not guess which one you meant.",
     "next": "Look at the path. `keel status FOLDER` lists the notebooks that are recorded in a folder.",
@@ -128,7 +129,7 @@ def flows_of(reader: JournalReader, place: Place, *, wanted: str = "") -> list[O
         what, name = ("flow", wanted) if wanted else ("notebook", str(place.notebook or place.journal.parent))
         names = [flow.name or flow.notebook or flow.id for flow in recorded]
         raise UnknownNameError(what=what, name=name, hint=hint(name, names), **({} if wanted else LOOK_AGAIN))
-    return [OpenFlow(flow, reader.records(flow.id), _cells(place.notebook or Path(flow.notebook))) for flow in chosen]
+    return [OpenFlow(flow, reader.records(flow.id), cells_of(place.notebook or Path(flow.notebook))) for flow in chosen]
 
 
 def _chosen(flows: Sequence[FlowSeen], place: Place, wanted: str) -> list[FlowSeen]:
@@ -143,7 +144,7 @@ def _chosen(flows: Sequence[FlowSeen], place: Place, wanted: str) -> list[FlowSe
     return own or [flow for flow in flows if flow.id == default_flow()]
 
 
-def _cells(notebook: Path) -> tuple[PlannedCell, ...]:
+def cells_of(notebook: Path) -> tuple[PlannedCell, ...]:
     """The notebook's cells; none where its file is not there or is not a notebook."""
     try:
         found = json.loads(notebook.read_text("utf-8"))

@@ -113,9 +113,11 @@ def default_output(path: Path, key: str) -> Path:
 def notebook_of(named: str) -> Path:
     """The notebook that a word of the command line means. Raises UnknownNameError (E002)."""
     path = cli_open.place_of(named).notebook
-    if path is None or not path.is_file():
-        raise UnknownNameError(what="notebook", name=named, hint=cli_open.NO_NOTEBOOK, **cli_open.LOOK_AGAIN)
-    return path
+    if path is not None and path.is_file():
+        return path
+    there = os.path.exists(Path(named).expanduser())
+    why = cli_open.NO_NOTEBOOK if there else cli_open.NO_FILE
+    raise UnknownNameError(what="notebook", name=named, hint=why, **cli_open.LOOK_AGAIN)
 
 
 def parsed_with(path: Path, parameters: Mapping[str, Any]) -> tuple[Any, list[str]]:

@@ -22,7 +22,7 @@ from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.front import cli_open, headless
 from keel_notebook.front.cli_run import kernel_environ, notebook_of, parsed_with, seconds
 from keel_notebook.front.headless import CellSeen
-from keel_notebook.front.verified import VerifyReport
+from keel_notebook.front.verified import VerifyReport, must_be_steps
 
 _ASK = "__import__('keel_notebook.front.outside', fromlist=['told']).told()"
 
@@ -49,6 +49,7 @@ def verify(asked: Asked, *, environ: Mapping[str, str] = os.environ) -> VerifyRe
     values = named(asked.parameters)
     key = flow_key(values, asked.key or environ.get("KEEL_FLOW_KEY", ""))
     book, _ = parsed_with(path, values)
+    must_be_steps(asked.steps, notebook_cells(book))
     told = kernel_environ(environ, path, key=key, flow=asked.flow, mode="verify")
     told["KEEL_VERIFY"] = " ".join(asked.steps)
     began = time.monotonic()  # noqa: TID251 - the command line's own clock

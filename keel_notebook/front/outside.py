@@ -11,8 +11,9 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 
 from keel_notebook.errors import SettingsError
+from keel_notebook.front.cli_open import cells_of
 from keel_notebook.front.magics import session_of
-from keel_notebook.front.verified import VerifyReport, VerifyTable
+from keel_notebook.front.verified import VerifyReport, VerifyTable, must_be_steps
 from keel_notebook.journal import spawn
 from keel_notebook.session import Session
 from keel_notebook.wiring import journal_folder, notebook_path
@@ -21,11 +22,14 @@ from keel_notebook.wiring import journal_folder, notebook_path
 def verify(session: Session, words: list[str]) -> VerifyTable:
     """Execute the notebook, as it was last saved, in a scratch kernel, and compare. Nothing is recorded.
 
-    Raises SettingsError (E001) where nobody tells which notebook this is, and what ``keel verify`` answers.
+    Raises SettingsError (E001) where nobody tells which notebook this is, UnknownNameError (E002) for what is no step
+    of it, and what ``keel verify`` answers.
     """
     notebook = notebook_path(session.shell, session.cwd)
     if notebook is None or not notebook.is_file():
         raise SettingsError(where="%keel verify", detail="nobody tells which notebook this is: `keel verify NOTEBOOK`")
+    if not any(word.startswith("-") for word in words):  # options are read by the command itself
+        must_be_steps(words, cells_of(notebook))
     found = asked(session, ["verify", str(notebook), *words], _about(session))
     return VerifyTable(VerifyReport(found["notebook"], found["status"], tuple(found["steps"]), found["took_s"]))
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from keel_notebook.core.plans import PlannedCell
 from keel_notebook.core.units import count, duration
 from keel_notebook.core.verify import HOLDS
+from keel_notebook.core.why import hint
+from keel_notebook.errors import UnknownNameError
 from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
 
 _TONES: Mapping[str, Tone] = {"same": Tone.GOOD, "differs": Tone.BAD, "failed": Tone.BAD, "changed": Tone.WARN}
 _COLUMNS = (Column("step"), Column("verdict"), Column("what", limit=160))
+
+
+def must_be_steps(wanted: Collection[str], cells: Sequence[PlannedCell]) -> None:
+    """Raise UnknownNameError (E002) for a name that is no step of the notebook: nothing would be compared."""
+    named = {cell.step for cell in cells if cell.step}
+    known = named | {cell.cell_id for cell in cells}  # an automatic step goes by its cell's id
+    for name in wanted:
+        if name not in known:
+            why = "Only a step of the notebook, as it was saved, can be executed and compared."
+            raise UnknownNameError(what="step", name=name, hint=hint(name, named) if named else "", why=why)
 
 
 class VerifyReport(Struct, frozen=True):

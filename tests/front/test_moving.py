@@ -41,6 +41,17 @@ def test_mv_refuses_what_would_mix_two_notebooks(nb, tmp_path, story, writes):  
     assert run_json("status", nb)["run"] == 2
 
 
+def test_mv_refuses_a_name_that_nothing_goes_by(nb):  # noqa: F811
+    """Neither a record nor a file: a slip of the pen must not look like a rename."""
+    new = nb.with_name("renamed.ipynb")
+    error = run_json("mv", nb.with_name("nc.ipynb"), new, code=2)["error"]
+    assert error["code"] == "E002"
+    assert error["what"].endswith(f"did you mean {nb}?")
+    assert "no such file" in error["why"]
+    assert not new.exists()
+    assert run_json("mv", nb, new)["flows"] == 1
+
+
 def test_a_packed_journal_says_the_same_elsewhere(nb, tmp_path):  # noqa: F811
     packed = tmp_path / "journal.keel"
     assert run_json("export", packed, "--in", nb)["files"] > 3

@@ -175,6 +175,16 @@ def test_every_tool_replays_what_keel_run_recorded_once_the_flow_is_named(job):
         os.unlink(job.folder / "out.ipynb")
 
 
+@pytest.mark.parametrize(
+    ("named", "hint"), [("nosuch.ipynb", "there is no such file"), (".", "it must be a file that ends with .ipynb")]
+)
+def test_what_is_no_notebook_is_told_from_what_is_not_there(tmp_path, monkeypatch, named, hint):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(keel, ["run", named])
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert f"notebook {named} is not known here; {hint}\n" in done.output
+
+
 def test_a_notebook_in_another_folder_runs_and_is_verified_and_its_sockets_are_gone(job):
     """The kernel, in the notebook's folder, and its client, in this one, find the same sockets."""
     job.path = job.folder / "g" / "a.ipynb"

@@ -71,6 +71,9 @@ def test_only_the_named_steps_execute_and_the_kernel_s_mode_says_the_same_in_a_n
     assert (report["holds"], list(steps), job.hits) == (True, ["fit"], "load fit fit")
     [shown] = job.cells("%keel verify load")
     assert "1 step executed, every record holds" in shown["result"]
+    slip = "KEEL-E002: step lod is not known here; did you mean load?"
+    assert slip in job.call("keel_notebook", "verify", job.path, "lod", code=2)[1]
+    assert slip in job.cells("%keel verify lod")[0]["text"]
     assert job.hits == "load fit fit load"
     before = at_rest(job)  # the kernel that asked has a run of its own
     cells = job.cells(
