@@ -175,6 +175,20 @@ def test_every_tool_replays_what_keel_run_recorded_once_the_flow_is_named(job):
         os.unlink(job.folder / "out.ipynb")
 
 
+def test_a_tool_that_is_told_the_path_shares_what_keel_run_recorded(job):
+    """docs/headless.md: the path makes the flow, parameters its key; a name is a flow of its own."""
+    job.write("alpha = 0.5", FIT, tags={0: "parameters"})
+    job.run()
+    job.run("-p", "alpha", "0.1")
+    execute = ("jupyter_core", "execute", "a.ipynb", "--output", "out.ipynb")
+    job.call(*execute, JPY_SESSION_NAME="a.ipynb")
+    papermill = ("papermill", "a.ipynb", "out.ipynb", "--no-progress-bar", "-p", "alpha", "0.1")
+    job.call(*papermill, JPY_SESSION_NAME="a.ipynb", KEEL_FLOW_KEY="alpha=0.1")
+    assert job.hits == "fit0.5 fit0.1"
+    job.call(*execute, KEEL_FLOW="a")
+    assert job.hits == "fit0.5 fit0.1 fit0.5"
+
+
 @pytest.mark.parametrize(
     ("named", "hint"), [("nosuch.ipynb", "there is no such file"), (".", "it must be a file that ends with .ipynb")]
 )
