@@ -104,6 +104,7 @@ class Session:
         kernel = getattr(self.shell, "kernel", None)
         if kernel is not None:
             self._hear_shutdown(kernel)
+        self._gate.join()
 
     def _hear_shutdown(self, kernel: Any) -> None:
         stop = kernel.do_shutdown

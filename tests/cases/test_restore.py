@@ -284,3 +284,17 @@ import local
     nb.run_all()
     nb.cells = nb.cells[:1]
     assert nb.shows("%keel restore", there("local x")) == there_again
+
+
+def test_the_cell_that_loads_keel_and_does_more_comes_back_like_others(book):
+    notebook = book("")
+    first = "%load_ext keel_notebook\nimport math\nk = 3\ndef double(x): return 2 * x"
+    step = "%%keel_step s\nn = double(k)"
+
+    def run(*cells):
+        return notebook._zygote.run(notebook.folder, list(cells))
+
+    assert run(first, step, "print(n)").printed[-1] == "6\n"
+    assert run(first, step, "print(n)").printed[-1] == "6\n"
+    shown = run("%load_ext keel_notebook", "%keel restore", "print(math.floor(2.5), double(4), n)")
+    assert shown.printed[-1] == "2 8 6\n", shown.printed
