@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -32,6 +33,7 @@ from keel_notebook.core.environment import (
     CHILDREN,
     CWD,
     DAY,
+    ELSE,
     EVERYBODYS,
     FROM_START,
     GENERATORS,
@@ -189,12 +191,30 @@ class AmbientInputs:
                 found[group] = {"day": self._today()}
             else:
                 variables = variables or self._own.found(step, environment())
-                if group in (CHILDREN, POLARS):
-                    found[group] = self._all_set(variables, _POLARS_OPTIONS if group == POLARS else "")
-                elif group in (VARIABLES, FROM_START):
-                    token = self._value if group == VARIABLES else self._set
-                    found[group] = {name: token(variables, name) for name in names}
+                found |= self._variables_now(group, names, variables)
         return found
+
+    def _variables_now(self, group: str, names: frozenset[str], now: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        token = self._value if group == VARIABLES else self._set
+        if group in (CHILDREN, POLARS):
+            told = self._all_set(now, _POLARS_OPTIONS if group == POLARS else "")
+        elif group in (VARIABLES, FROM_START):
+            told = {name: token(now, name) for name in names}
+        else:
+            return {}
+        unlike = self._own.unlike(environment())
+        before = {name: value for name, value in unlike.items() if value is not None}
+        other = {name: token(before, name) for name in unlike}
+        return {group: told} | ({group + ELSE: other} if other else {})
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keel reads a record: what the imports behind its values set is nobody's input."""
+        before = dict(environment())
+        try:
+            yield
+        finally:
+            self._own.imported(before)
 
     def _value(self, variables: Mapping[str, str], name: str) -> str:
         value = variables.get(name)

@@ -35,6 +35,11 @@ def unwatch(watcher: Watcher) -> None:
         watchers.remove(watcher)
 
 
+def count_variables() -> None:
+    """From now on ``TIMES_SET`` counts, also while nobody watches."""
+    _watchers()
+
+
 @functools.cache
 def _watchers() -> list[Watcher]:
     watchers: list[Watcher] = []

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.capture.audit import TIMES_SET
+from keel_notebook.capture.audit import TIMES_SET, count_variables
 
 Raw = Mapping[Any, Any]
 """The dict inside ``os.environ``."""
@@ -46,7 +46,9 @@ class OwnVariables:
     """Environment variables that steps set, by step."""
 
     def __init__(self) -> None:
+        count_variables()
         self._set: dict[str, dict[Any, _Set]] = {}
+        self._by_keel: dict[Any, _Set] = {}
 
     def ran(self, step: str, before: Raw, *, ours: Callable[[str], bool]) -> None:
         """A step ran or was put back; ``ours`` tells names that code of the notebook set, not an import."""
@@ -57,6 +59,25 @@ class OwnVariables:
         for name in (name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
             first = own[name].before if name in own else before.get(name)
             own[name] = _Set(first, now.get(name), TIMES_SET[name], not ours(os.fsdecode(name)))
+
+    def imported(self, before: Raw) -> None:
+        """Keel itself read a record, and the imports behind its values set variables: ``before`` is how they were."""
+        now = environment()
+        for name in (name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
+            first = self._by_keel.get(name)
+            found = first.before if first is not None and first.holds(name, before) else before.get(name)
+            self._by_keel[name] = _Set(found, now.get(name), TIMES_SET[name], by_libraries=True)
+
+    def unlike(self, variables: Raw) -> dict[str, str | None]:
+        """The variables that only keel's own imports set, as they were before (None: not there).
+
+        Whether a cell that is run from the top would find them set depends on which cells import; both are right.
+        """
+        return {
+            os.fsdecode(name): None if mine.before is None else os.fsdecode(mine.before)
+            for name, mine in self._by_keel.items()
+            if mine.holds(name, variables)
+        }
 
     def rewind(self, step: str) -> None:
         """Take back what the step's own code set: it is about to run anew.

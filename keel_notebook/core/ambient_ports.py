@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -54,6 +55,9 @@ class AmbientInputs(Protocol):
 
     def before_replay(self, step: str) -> Any:
         """Called before a record of the step is put back; for ``drawn`` after it."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Around the reading of a record: what is imported for its values is nobody's input."""
 
     def now(self, wanted: Mapping[str, Iterable[str]], step: str) -> Mapping[str, Mapping[str, str]]:
         """Groups as they are now, for a step that wants to run."""

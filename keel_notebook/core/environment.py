@@ -25,6 +25,8 @@ CWD, VARIABLES, FROM_START, DAY = "cwd", "environ", "environ since start", "day"
 """``VARIABLES`` are compared by value; ``FROM_START`` only where a cell has set them since the kernel started."""
 CHILDREN = "environ of children"
 """Every variable that a cell has set since the kernel started: a child process inherits all of them."""
+ELSE = " before it was put back"
+"""Ends the name of a group that tells variables as they were before keel's own imports set them: both count."""
 POLARS = "polars"
 """polars keeps its options in environment variables."""
 PANDAS_SHOWN = "pandas display"
@@ -83,7 +85,7 @@ def _differing(recorded: Surroundings, now: Surroundings, *, same_day: bool) -> 
         elif group in GENERATORS:
             yield from _generator(group, was, there)
         elif group != DAY or not same_day:
-            yield from _settings(group, was, there)
+            yield from _settings(group, was, there, now.get(group + ELSE, {}))
 
 
 def _generator(group: str, was: Settings, there: Settings) -> Iterator[Differing]:
@@ -100,12 +102,12 @@ def _generator(group: str, was: Settings, there: Settings) -> Iterator[Differing
         yield Differing(group, detail="starts from another state (its seed, or what was drawn since, changed)")
 
 
-def _settings(group: str, was: Settings, there: Settings) -> Iterator[Differing]:
+def _settings(group: str, was: Settings, there: Settings, other: Settings) -> Iterator[Differing]:
     for name in sorted(was.keys() | there.keys()):
         if group in _BY_NAME and name not in was:
             continue  # asked for by another record
         before, value = was.get(name, ""), there.get(name, "")
-        if before == value:
+        if before in {value, other.get(name, value)}:
             continue
         if group in (VARIABLES, FROM_START, CHILDREN, POLARS):
             yield Differing(f"environment variable {name}", detail=_variable(before, value))

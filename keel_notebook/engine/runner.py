@@ -331,7 +331,8 @@ class Runner(Notes):
         if entry.payload is not None:
             sure = {item.name: item.digest for item in entry.inputs} if sure is None else sure
             resolve = self._parts.references.resolver(entry, sure, read)
-            values = self._parts.codec.unpack(entry.payload, resolve=resolve)
+            with self._parts.ambient_inputs.reading():
+                values = self._parts.codec.unpack(entry.payload, resolve=resolve)
         messages: tuple[Message, ...] = ()
         if entry.outputs is not None:
             messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))

@@ -54,6 +54,49 @@ def test_a_variable_that_another_cell_sets_to_the_same_text_is_an_input(book):
     assert run.printed[-2].count("environment variable OURS is set now") <= 2, "said once, and once in the table"
 
 
+IMPORTS = """
+import os, sys
+sys.path.append(os.getcwd())
+# ---
+%%keel_step early
+hit("early"); early = dict(os.environ).get("THEIRS")
+# ---
+%%keel_step fit
+hit("fit"); import sets_things; thing = sets_things.Thing(); theirs = dict(os.environ).get("THEIRS")
+# ---
+%%keel_step late
+hit("late"); late = dict(os.environ).get("THEIRS"), type(thing).__name__
+"""
+
+
+def test_what_an_import_sets_while_keel_puts_values_back_is_no_input_of_the_steps(book):
+    """Traps 16: unpickling a value imports its library, before the step that did so in the run that is recorded."""
+    notebook = book(IMPORTS)
+    (notebook.folder / "sets_things.py").write_text(LIBRARY + "class Thing: pass\n")
+    shows = "print(early, theirs, late)"
+    assert notebook.shows(shows) == "None x ('x', 'Thing')"
+    for back in ("%keel restore", "%keel restore thing"):
+        first, *steps = notebook.cells
+        notebook.cells = [first, back, "print(os.environ['THEIRS'])", *steps]
+        run = notebook.run_all(shows)
+        notebook.cells = [first, *steps]
+        assert not run.error, run.error
+        assert run.printed[4].strip() == "x", "the import came with the value"
+        assert "".join(cell["err"] for cell in run.acknowledged) == ""
+    assert notebook.shows(shows) == "None x ('x', 'Thing')"
+    assert notebook.hits == "early fit late"
+
+
+def test_what_a_cell_sets_after_a_restore_counts(book):
+    notebook = book(IMPORTS)
+    (notebook.folder / "sets_things.py").write_text(LIBRARY + "class Thing: pass\n")
+    notebook.run_all()
+    first, *steps = notebook.cells
+    notebook.cells = [first, "%keel restore", "os.environ['THEIRS'] = 'x'", *steps]
+    assert notebook.shows("print(early)") == "x"
+    assert notebook.hits == "early fit late early fit"
+
+
 OPTIONS = """
 import logging
 import matplotlib; matplotlib.use("agg")
