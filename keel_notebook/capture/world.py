@@ -230,7 +230,10 @@ def _asks_for_the_system() -> bool:
         if frame.f_back is None:
             break
         frame = frame.f_back
-        if frame.f_code.co_filename.endswith(_SYSTEM_QUESTIONS):
+        code = frame.f_code
+        if code.co_filename.endswith(_SYSTEM_QUESTIONS):
+            return True
+        if code.co_name.startswith(_COUNTS_CORES) and code.co_filename.endswith(_LOKY):
             return True
     return False
 
@@ -258,3 +261,6 @@ _NEVER_PART = re.compile(r"(?:^|/)(?:site-packages|dist-packages|__pycache__|\.k
 _SYSTEM_QUESTIONS = tuple(
     os.path.join(os.sep, *parts) for parts in (("platform.py",), ("ctypes", "util.py"), ("uuid.py",))
 )
+"""Files of which every child only asks what machine this is."""
+_LOKY, _COUNTS_CORES = os.path.join(os.sep, "loky", "backend", "context.py"), "_count_physical_cores"
+"""joblib, and so scikit-learn, ask ``lscpu`` once for the number of cores; the same file also starts workers."""

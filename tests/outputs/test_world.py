@@ -156,6 +156,26 @@ def test_network_is_seen_and_only_network(folder):
     server.close()
 
 
+@pytest.mark.parametrize("where", ["joblib/externals/loky/backend/context.py", "loky/backend/context.py"])
+def test_a_library_that_asks_how_many_cores_there_are_reaches_nothing(folder, where):
+    """``lscpu`` of the first fit; what else the same file starts is a child like any other."""
+    text = (
+        "import subprocess\ndef _count_physical_cores_linux(): return subprocess.run(['true'])\n"
+        "def other(): return subprocess.run(['true'])\n"
+    )
+    module = {}
+    exec(compile(text, f"/site/{where}", "exec"), module)
+    assert not seen(module["_count_physical_cores_linux"]).children
+    assert seen(module["other"]).children
+
+
+def test_the_count_of_cores_of_joblib_itself_is_no_child(folder, monkeypatch):
+    context = pytest.importorskip("joblib.externals.loky.backend.context")
+    monkeypatch.setattr(context, "physical_cores_cache", None)
+    assert not seen(lambda: context.cpu_count(only_physical_cores=True)).children
+    assert context.physical_cores_cache is not None, "it was asked"
+
+
 def a_spawned_child():
     import multiprocessing
 
