@@ -207,7 +207,7 @@ _WRITING = frozenset({"w", "r+"})
 def _processes_made() -> str:
     """A counter of multiprocessing, which starts processes past the audit hook; loky and joblib build on it."""
     module = sys.modules.get("multiprocessing.process")
-    return repr(getattr(module, "_process_counter", None))
+    return str(getattr(module, "_process_counter", "count(1)"))  # what it says once imported, before the first
 
 
 def _reaped() -> tuple[int, ...]:

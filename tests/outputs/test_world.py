@@ -169,6 +169,23 @@ def test_a_library_that_asks_how_many_cores_there_are_reaches_nothing(folder, wh
     assert seen(module["other"]).children
 
 
+def test_the_import_of_multiprocessing_starts_no_process(folder, monkeypatch):
+    """Its counter of processes was not there before the cell, and says that the first is still to come."""
+    import itertools
+    import multiprocessing.process as module
+
+    monkeypatch.setattr(module, "_process_counter", itertools.count(1))
+    monkeypatch.delitem(sys.modules, "multiprocessing.process")
+    assert not seen(lambda: sys.modules.update({"multiprocessing.process": module})).children
+    monkeypatch.delitem(sys.modules, "multiprocessing.process")
+
+    def body():
+        sys.modules["multiprocessing.process"] = module
+        next(module._process_counter)
+
+    assert seen(body).children
+
+
 def test_the_count_of_cores_of_joblib_itself_is_no_child(folder, monkeypatch):
     context = pytest.importorskip("joblib.externals.loky.backend.context")
     monkeypatch.setattr(context, "physical_cores_cache", None)
