@@ -38,7 +38,8 @@ def _blocks(found: Checked) -> Iterator[Block]:
     looked = f"{entries} of {count(found.flows, 'flow')}"
     said = f"{count(len(wrong), 'thing')} not as written" if wrong else "all well"
     objects = f"{count(found.objects, 'object')} ({size(found.bytes)})"
-    yield Line(f"{said}: {looked}, {objects} read", Tone.WARN if wrong else Tone.GOOD)
+    room = f"; {count(found.let_go, 'value')} let go by gc" if found.let_go else ""
+    yield Line(f"{said}: {looked}, {objects} read{room}", Tone.WARN if wrong else Tone.GOOD)
     if found.findings:
         rows = [(one.what, one.name, one.says, "yes" if one.mended else "") for one in found.findings]
         yield Table(_COLUMNS, tuple(tuple(map(Field, row)) for row in rows))

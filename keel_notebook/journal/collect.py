@@ -23,7 +23,7 @@ from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Clock
 from keel_notebook.core.retention import Held, Plan, Wishes, plan
 from keel_notebook.errors import JournalUnreachableError
-from keel_notebook.journal import locks, spawn
+from keel_notebook.journal import letgo, locks, spawn
 from keel_notebook.journal.cursor import Cursor
 from keel_notebook.journal.damage import troubles
 from keel_notebook.journal.faults import spoken
@@ -121,7 +121,7 @@ def _collected(place: Folder, folder: Path, wishes: Wishes, *, clock: Clock, own
         with _alone(place, own):
             if _state(place) == before:  # else a kernel came and went while it was planned
                 with contextlib.suppress(_Changed):
-                    _let_go(place, found.objects, before, own)
+                    _let_go(place, found.objects, before, own, at=clock.now())
                     return found
     raise JournalUnreachableError(journal=place.path, detail="kernels keep coming and going: try again later")
 
@@ -160,7 +160,7 @@ def put_back(place: Folder) -> int:
     return count
 
 
-def _let_go(place: Folder, objects: Collection[Digest], before: list[object], own: Own | None) -> None:
+def _let_go(place: Folder, objects: Collection[Digest], before: list[object], own: Own | None, *, at: float) -> None:
     os.makedirs(f"{place.objects}/{_ASIDE}", mode=0o700, exist_ok=True)
     for digest in objects:
         with contextlib.suppress(FileNotFoundError):
@@ -173,6 +173,7 @@ def _let_go(place: Folder, objects: Collection[Digest], before: list[object], ow
     except (JournalUnreachableError, _Changed):
         put_back(place)
         raise
+    letgo.note(place, objects, at=at)
     for digest in set_aside_by_gc(place):
         os.unlink(f"{place.objects}/{_ASIDE}/{digest}")
     os.rmdir(f"{place.objects}/{_ASIDE}")

@@ -10,6 +10,7 @@
       heads/FLOW          what a kernel reads to attach to a flow; heads/.index says what all of them cover
       objects/ab/cdef…    buffers and large payload heads, named by digest, written once
       flows/…             which notebook is which flow
+      let_go.txt          which objects a collection let go, and when
       leases/             the engine's
       jobs/ID.json        a `keel run` that has not ended in order; locked while its process lives
       damaged/            what was set aside, and notes.txt that says why
@@ -46,6 +47,7 @@ class Folder:
         self.record = self.path + "/journal.duckdb"
         self.lock = self.path + "/journal.lock"
         self.salt = self.path + "/salt"
+        self.let_go = self.path + "/let_go.txt"
 
     def segment(self, run: int) -> str:
         """The segment of a run."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from keel_notebook.core.model import Digest
 from keel_notebook.errors import DamagedError, JournalUnreachableError, KeelError
-from keel_notebook.journal import heads, locks, spawn, wire
+from keel_notebook.journal import heads, letgo, locks, spawn, wire
 from keel_notebook.journal.collect import objects_in, put_back, set_aside_by_gc
 from keel_notebook.journal.damage import set_aside, troubles
 from keel_notebook.journal.faults import spoken
@@ -45,6 +45,8 @@ class Checked(Struct, frozen=True):
     objects: int
     bytes: int
     findings: tuple[Finding, ...]
+    let_go: int = 0
+    """Values that are not there because a collection let them go: no fault."""
 
     @property
     def well(self) -> bool:
@@ -74,15 +76,21 @@ def check(folder: Path, *, fix: bool) -> Checked:
             reader.close()
         entries = [entry for found in flows.values() for entry in found]
         gone = {found.name for found in damaged if found.mended}
+        by_decision, let_go = letgo.read(place), set[Digest]()
         for entry in entries:
             for digest in wire.objects_of(entry):
                 if (digest not in held or digest in gone) and not os.path.exists(_path(place, digest)):
+                    if digest not in gone and (entry.ended_at or entry.started_at or 0.0) <= by_decision.get(
+                        digest, -1.0
+                    ):
+                        let_go.add(digest)
+                        continue
                     says = f"a value of {entry.step or 'a plain cell'} ({entry.entry}) is not there: it executes again"
                     findings.append(Finding("missing", digest, says, mended=digest in gone))
         findings += damaged
         findings += [Finding("note", "damaged/notes.txt", line) for line in troubles(place.path)]
         sizes = sum(os.stat(path).st_size for path in held.values() if os.path.exists(path))
-    return Checked(len(flows), len(entries), len(held), sizes, tuple(findings))
+    return Checked(len(flows), len(entries), len(held), sizes, tuple(findings), len(let_go))
 
 
 def _salt(place: Folder) -> Iterator[Finding]:

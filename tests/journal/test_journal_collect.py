@@ -14,6 +14,7 @@ from keel_notebook.errors import JournalUnreachableError
 from keel_notebook.journal import collect as gc
 from keel_notebook.journal import ingest, spawn
 from keel_notebook.journal.folder import Folder
+from keel_notebook.journal.fsck import check
 from keel_notebook.journal.reader import read_journal
 from tests.journal.journals import FLOW, RealClock, entry, forked, opened
 from tests.journal.test_journal_kills import Reaper
@@ -72,6 +73,22 @@ def test_a_dry_run_says_what_the_real_run_does_and_what_is_needed_stays(folder):
     assert (before.objects, before.orphans, len(done.objects)) == (done.objects, 1, 2)
     assert values(folder) == [None, b"n"]
     assert gc.collect(folder, AT_ONCE, clock=Later()).objects == ()
+
+
+def test_what_went_by_decision_is_no_damage_and_what_is_lost_after_it_is(folder):
+    """K46: fsck tells what gc let go from what is missing, also where the same content was recorded anew."""
+    gc.collect(folder, AT_ONCE, clock=RealClock())
+    assert values(folder) == [None, b"n"]
+    found = check(folder, fix=False)
+    assert (found.well, found.findings, found.let_go) == (True, (), 1)
+    journal = opened(folder)
+    anew = _with(journal, entry(journal, ended_at=time.time() + 10), OLD)
+    journal.append(anew)
+    journal.close(clean=True)
+    assert check(folder, fix=False).well
+    [digest] = anew.payload.buffers
+    os.unlink(Folder(folder).objects + f"/{digest[:2]}/{digest[2:]}")
+    assert [(one.what, anew.entry in one.says) for one in check(folder, fix=False).findings] == [("missing", True)]
 
 
 def test_nothing_goes_while_a_kernel_is_at_work(folder):
