@@ -16,7 +16,8 @@ import sys
 from functools import cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import count
-from types import ModuleType
+from pathlib import PurePath
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from msgspec import Struct, field
@@ -37,13 +38,14 @@ class Load(Struct):
     variables: dict[str, str] | None = None
     """The module's public plain variables when its import had ended, as tokens; None where that was not seen."""
     data: dict[str, str] = field(default_factory=dict)
-    """All its variables then that are plain, or arrays and frames, as tokens: see ``all_data``."""
+    """All its variables then that hold data, as tokens: see ``all_data``."""
 
 
 LOADS: dict[str, Load] = {}
 """By path: the last loading that was seen."""
 
 _MOST_DATA = 64 << 20
+_HOLDERS = (dict, list, tuple, set, frozenset, SimpleNamespace)
 _serials = count(1)
 _original = SourceFileLoader.path_stats
 
@@ -112,17 +114,22 @@ def public_variables(module: ModuleType) -> dict[str, str]:
 
 
 def all_data(module: ModuleType) -> dict[str, str]:
-    """The variables of a module that are plain, or arrays and frames of up to 64 MB, as tokens."""
+    """The variables of a module that hold data of up to 64 MB, as tokens. Two tokens for equal data cost a run only."""
     found = {}
     for name, value in list(vars(module).items()):
         if name[:2] == "__":
             continue
         if plain(value):
             found[name] = token(value)
-        elif is_data(value) and sys.getsizeof(value) <= _MOST_DATA:
+        elif _may_be_data(value) and sys.getsizeof(value) <= _MOST_DATA:
             with contextlib.suppress(Exception):  # it then counts by the module's source, as what is no data does
                 found[name] = hashlib.blake2b(pickle.dumps(value, protocol=5)).hexdigest()
     return found
+
+
+def _may_be_data(value: Any) -> bool:
+    kind = type(value)
+    return kind in _HOLDERS or hasattr(kind, "__dataclass_fields__") or issubclass(kind, PurePath) or is_data(value)
 
 
 def serial_of(path: str) -> int:

@@ -28,6 +28,13 @@ print(total)
         ("import pandas as pd\nT = pd.read_csv('conf.txt', header=None)", "int(settings.T.iloc[0, 0])"),
         ("import numpy as np\nT = np.loadtxt('conf.txt')", "int(settings.T)"),
         ("import os\nif open('conf.txt').read() == '2':\n    RATE = 2\nelse:\n    RATE = 1", "settings.RATE"),
+        ("RATES = {n: int(open('conf.txt').read()) for n in range(3000)}", "settings.RATES[7]"),
+        (
+            "from dataclasses import dataclass as d\n@d\nclass C:\n    rate: str\nCFG = C(open('conf.txt').read())",
+            "settings.CFG.rate",
+        ),
+        ("import types\nCFG = types.SimpleNamespace(rate=int(open('conf.txt').read()))", "settings.CFG.rate"),
+        ("import pathlib\nP = pathlib.Path('in') / open('conf.txt').read()", "settings.P.name"),
         ("def _load(): return int(open('conf.txt').read())\nRATE = _load()", "settings.RATE"),
     ],
 )
