@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -54,6 +54,24 @@ def leave(code: int) -> NoReturn:
 target = click.argument("target", default=".", metavar=f"[{_TARGET}]")
 inside = click.option("--in", "target", default=".", metavar=_TARGET, help="Where to look; here by default.")
 flow_option = click.option("--flow", default="", metavar="NAME", help="Only the flow of this name or id.")
+
+
+def with_parameters(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The options ``-p`` and ``-r``: a command gets them as ``parameters``, pairs of a name and a value."""
+
+    @functools.wraps(run)
+    def merged(*, typed: Iterable[tuple[str, str]], raw: Iterable[tuple[str, str]], **options: Any) -> Any:
+        from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what such commands need
+
+        return run(parameters=[*raw, *((name, as_typed(value)) for name, value in typed)], **options)
+
+    shown = click.option(
+        "-r", "--raw", nargs=2, multiple=True, metavar="NAME TEXT", help="A parameter that stays text."
+    )
+    usual = click.option(
+        "-p", "--parameter", "typed", nargs=2, multiple=True, metavar="NAME VALUE", help="A parameter."
+    )
+    return usual(shown(merged))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

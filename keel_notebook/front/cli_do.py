@@ -25,6 +25,7 @@ from keel_notebook.front.cli_base import (
     leave,
     target,
     told,
+    with_parameters,
     writing,
 )
 from keel_notebook.front.cli_print import put_json, put_page
@@ -32,8 +33,7 @@ from keel_notebook.front.cli_print import put_json, put_page
 
 @command
 @click.argument("notebook")
-@click.option("-p", "--parameter", "typed", nargs=2, multiple=True, metavar="NAME VALUE", help="A parameter.")
-@click.option("-r", "--raw", nargs=2, multiple=True, metavar="NAME TEXT", help="A parameter that stays text.")
+@with_parameters
 @click.option("--key", default="", metavar="K", help="Tells runs apart that are not to share a flow.")
 @click.option("--flow", default="", metavar="NAME", help="Name of the flow; by default the notebook's path.")
 @click.option("-o", "--output", default="", metavar="FILE", help="The executed notebook [NOTEBOOK.run.ipynb].")
@@ -45,19 +45,17 @@ from keel_notebook.front.cli_print import put_json, put_page
 @click.option("--replay", is_flag=True, help="Replay also what reached the network, child processes or a clock.")
 @click.option("--trust", is_flag=True, help="Records that another key sealed count as yours.")
 @click.option("--mode", default="", type=click.Choice(("", *MODES)), show_choices=False, help="As KEEL_MODE.")
-def run(*, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: Any) -> None:
+def run(*, as_json: bool, **asked: Any) -> None:
     """Run a notebook from the top, without a front end.
 
     What had finished replays, so that a run that stopped goes on where it stopped. The executed notebook is written
     after every cell. Exit code: 0 finished, 1 a cell failed, 3 the kernel died, 4 a cell took longer than --timeout.
     """
-    from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what the command needs
     from keel_notebook.front.cli_run import refused, run_notebook  # noqa: PLC0415
     from keel_notebook.front.keeping import Asked  # noqa: PLC0415
 
-    parameters = [*raw, *((name, as_typed(value)) for name, value in typed)]
     try:
-        code = run_notebook(Asked(parameters=parameters, **asked), as_json=as_json)
+        code = run_notebook(Asked(**asked), as_json=as_json)
     except KeelError as error:
         if not as_json:
             raise

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import click
 
-from keel_notebook.front.cli_base import DONE, FAILED, Clock, command, flow_option, inside, leave, target, told, writing
+from keel_notebook.front.cli_base import (
+    DONE,
+    FAILED,
+    Clock,
+    command,
+    flow_option,
+    inside,
+    leave,
+    target,
+    told,
+    with_parameters,
+    writing,
+)
 from keel_notebook.front.cli_print import put_json, put_page
 
 
@@ -60,24 +73,18 @@ def revive(step: str, target: str, flow: str, *, as_json: bool) -> None:
 @command
 @click.argument("notebook")
 @click.argument("steps", nargs=-1, metavar="[STEP ...]")
-@click.option("-p", "--parameter", "typed", nargs=2, multiple=True, metavar="NAME VALUE", help="A parameter.")
-@click.option("-r", "--raw", nargs=2, multiple=True, metavar="NAME TEXT", help="A parameter that stays text.")
+@with_parameters
 @click.option("--key", default="", metavar="K", help="As for `keel run`.")
 @flow_option
-def undo(  # noqa: PLR0913 - the command's options
-    *, notebook: str, steps: tuple[str, ...], typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...],
-    key: str, flow: str, as_json: bool,
-) -> None:  # fmt: skip
+def undo(*, as_json: bool, **asked: Any) -> None:
     """Take back what the steps of a notebook did to the world, last done first.
 
     Their records come back in a kernel of its own, which brings their undos back; nothing is executed but plain cells
     and the undos. One that was killed in the middle goes on when it is called again.
     """
-    from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what the command needs
     from keel_notebook.front import cli_undo  # noqa: PLC0415
 
-    parameters = [*raw, *((name, as_typed(value)) for name, value in typed)]
-    report = cli_undo.undo(cli_undo.Asked(notebook, steps, parameters, key, flow))
+    report = cli_undo.undo(cli_undo.Asked(**asked))
     if as_json:
         put_json(report.to_dict())
     else:

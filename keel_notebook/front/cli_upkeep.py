@@ -7,32 +7,27 @@ from typing import Any
 import click
 
 from keel_notebook.errors import SettingsError
-from keel_notebook.front.cli_base import DONE, FAILED, Clock, command, flow_option, leave, target
+from keel_notebook.front.cli_base import DONE, FAILED, Clock, command, flow_option, leave, target, with_parameters
 from keel_notebook.front.cli_print import put_page
 
 
 @command
 @click.argument("notebook")
 @click.argument("steps", nargs=-1, metavar="[STEP ...]")
-@click.option("-p", "--parameter", "typed", nargs=2, multiple=True, metavar="NAME VALUE", help="A parameter.")
-@click.option("-r", "--raw", nargs=2, multiple=True, metavar="NAME TEXT", help="A parameter that stays text.")
+@with_parameters
 @click.option("--key", default="", metavar="K", help="As for `keel run`.")
 @click.option("--timeout", default="", metavar="DURATION", help="How long one cell may take [no limit].")
 @flow_option
-def verify(
-    *, typed: tuple[tuple[str, str], ...], raw: tuple[tuple[str, str], ...], as_json: bool, **asked: Any
-) -> None:
+def verify(*, as_json: bool, **asked: Any) -> None:
     """Execute a notebook again in a scratch kernel, and say where it gives something else than what is recorded.
 
     Nothing is recorded. With names, only these steps execute; the others replay. What must not happen twice is put
     back, never done again. Exit code: 0 every record holds, 1 one does not, or a cell failed.
     """
-    from keel_notebook.core.parameters import typed as as_typed  # noqa: PLC0415 - only what the command needs
     from keel_notebook.front import cli_verify  # noqa: PLC0415
     from keel_notebook.front.verified import VerifyTable  # noqa: PLC0415
 
-    parameters = [*raw, *((name, as_typed(value)) for name, value in typed)]
-    report = cli_verify.verify(cli_verify.Asked(parameters=parameters, **asked))
+    report = cli_verify.verify(cli_verify.Asked(**asked))
     put_page(VerifyTable(report), as_json=as_json)
     leave(DONE if report.well else FAILED)
 
