@@ -159,6 +159,18 @@ class DeadError(KeelError):
     code = "E032"
 
 
+class ActedError(KeelError):
+    """An external command failed, and its own journal shows that it did something (E033)."""
+
+    code = "E033"
+
+
+class VersionError(KeelError):
+    """The flow is of another version of the application, which told its own (E034)."""
+
+    code = "E034"
+
+
 class InternalError(KeelError):
     """A fault of keel itself (E040)."""
 

@@ -83,7 +83,7 @@ class Leader:
         self._scope: Token[StepScope | None] | None = None
         self._plain_scope: StepScope | None = None
         self.undos = Undos(kernel.ledger)
-        rules = FlowRules(strict=bool(settings.strict), frozen=bool(settings.frozen))
+        rules = FlowRules(strict=bool(settings.strict), frozen=bool(settings.frozen), version=str(settings.app_version))
         self.keeper = FlowKeeper(rules, journal=self.attached.journal, clock=kernel.clock, say=kernel.say)
 
     def close(self) -> None:

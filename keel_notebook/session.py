@@ -64,6 +64,7 @@ class Settings(Protocol):
     flow_key: str
     strict: bool
     frozen: bool
+    app_version: str
     trust: str
     verify: list[str]
     budget: str
@@ -394,7 +395,6 @@ def say_nested(line: str) -> None:
 def rejected(error: KeelError) -> KeelError:
     """The same error as IPython's own refusal of a cell: the body is not run, and Run All stops."""
     kind = type(error)
-    mixed = type(kind.__name__, (kind, InputRejected), {"__module__": kind.__module__})
-    refusal = mixed(**error.facts)
+    refusal = type(kind.__name__, (kind, InputRejected), {"__module__": kind.__module__})(**error.facts)
     assert isinstance(refusal, KeelError)
     return refusal

@@ -96,6 +96,8 @@ class Facts(Struct, frozen=True):
     """The parameter set of the notebook. Another set is no divergence: it has records of its own (DESIGN 5)."""
     again: bool = False
     """A person runs the cell of auto mode once more, though nothing above it ran since."""
+    acted: str = ""
+    """Journals of an external command that went on since the attempt that did not end well (K47)."""
 
 
 class Recorded(Struct, frozen=True):
@@ -186,6 +188,7 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         told_apart = sharing.differing(entry.ambient, objects, facts.applied)
         found.extend(Difference(Part.INPUT, name, detail=said) for name, said in told_apart)
     told = {difference.name for difference in found}  # a file may be declared, read and imported: one difference
+    told |= {seen.path for seen in entry.files if seen.role == "journal"}  # asked by ``journalfiles``, and no input
     for seen in entry.files:
         if seen.path not in told and not _file_holds(seen, facts, entry):
             told.add(seen.path)
@@ -293,6 +296,8 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     """
     if facts.always:
         return Execute(1, "a resource: executed in every run (--always)")
+    if facts.acted and not facts.rerun and policy.mode is not Mode.REPLAY:
+        return Refuse("E033", facts.acted)
     if policy.mode is Mode.VERIFY:
         return Execute(1, "executed again, to be compared with its record")
     newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)

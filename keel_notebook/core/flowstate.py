@@ -17,7 +17,7 @@ from keel_notebook.core.decide import Response
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Entry, FlowId, Kind, Status
 
-OPENED, STATUS, ATTEMPT = "flow:open", "flow:status", "flow:attempt"
+OPENED, STATUS, ATTEMPT, VERSION = "flow:open", "flow:status", "flow:attempt", "flow:version"
 BRANCH = "flow:branch:"
 """Keys of the markers; the last is followed by the response."""
 MOST_STEPS = 10_000
@@ -65,6 +65,8 @@ class FlowState(Struct):
     """None: never entered."""
     attempts: int = 0
     code: str | None = None
+    version: str = ""
+    """The newest stamp; one of a person's own begins with ``app:`` (O29)."""
     lane: str = ""
     """The lane that is being written."""
     rows: dict[tuple[str, int], Entry] = field(default_factory=dict)
@@ -107,6 +109,8 @@ def _take_marker(state: FlowState, entry: Entry) -> None:
     if entry.key == OPENED:
         state.code = state.code if state.status is not None else entry.ambient.get("code_hash")
         state.status = state.status or FlowStatus.RUNNING
+    elif entry.key == VERSION:
+        state.version = entry.ambient["version"]
     elif entry.key == STATUS:
         state.status = FlowStatus(entry.ambient["status"])
     elif entry.key == ATTEMPT:
@@ -127,6 +131,19 @@ def _take_marker(state: FlowState, entry: Entry) -> None:
 # ---- entering
 
 
+_OWN_VERSION = "app:"
+
+
+def stamp(version: str) -> str:
+    """What is kept of a version that a person tells; empty where none is told: it is opt-in (O29)."""
+    return _OWN_VERSION + version if version else ""
+
+
+def another_version(state: FlowState, stamped: str) -> bool:
+    """Whether the flow is of another version of a person's own. Stamps without the prefix bind nobody."""
+    return bool(stamped) and state.version.startswith(_OWN_VERSION) and state.version != stamped
+
+
 class Enter(Struct, frozen=True):
     """Go in live, as this attempt of the flow (K21). ``reopen``: a failed flow is running again first (K25)."""
 
@@ -145,10 +162,13 @@ class NoEntry(Struct, frozen=True):
     dies: bool = False
 
 
-def decide_entry(state: FlowState, *, lease_free: bool, max_attempts: int) -> Enter | PureReplay | NoEntry:
+def decide_entry(
+    state: FlowState, *, lease_free: bool, max_attempts: int, version: str = ""
+) -> Enter | PureReplay | NoEntry:
     """Whether a strict flow may be entered. Pure, total.
 
     The lease is asked before the cap: else a contender could mark a flow dead that runs elsewhere (last table).
+    ``version``: the stamp of this entry.
     """
     if state.status is FlowStatus.COMPLETED:
         return PureReplay()
@@ -156,6 +176,8 @@ def decide_entry(state: FlowState, *, lease_free: bool, max_attempts: int) -> En
         return NoEntry("E032")  # K22
     if not lease_free:
         return NoEntry("E030")  # K31
+    if another_version(state, version):
+        return NoEntry("E034")  # O29
     if state.attempts >= max_attempts:
         return NoEntry("E032", dies=True)  # K21
     return Enter(state.attempts + 1, reopen=state.status in {FlowStatus.FAILED, FlowStatus.ABORTED})

@@ -73,9 +73,9 @@ class FileSeen(Struct, frozen=True, array_like=True, gc=False):
 
     ``role`` is ``read``, ``absent``, ``list`` (names in a folder), ``glob`` (what a pattern matches), ``stat`` (size
     and time), ``there`` (only that it exists), ``found`` (held before the step changed it), ``write`` (left by the
-    step), ``unfinished`` (what the step left running still writes it: never equal), ``uses`` or ``makes``. ``stamp``
-    is (size, mtime_ns, ctime_ns, inode), the quick test, empty where it would not tell the next change; ``digest`` the
-    content, or what the role asks for.
+    step), ``unfinished`` (what the step left running still writes it: never equal), ``uses``, ``makes`` or ``journal``
+    (that of an external command, as it stood before). ``stamp`` is (size, mtime_ns, ctime_ns, inode), the quick test,
+    empty where it would not tell the next change; ``digest`` the content, or what the role asks for.
     """
 
     path: str

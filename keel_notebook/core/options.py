@@ -34,6 +34,7 @@ class StepOptions(Struct, frozen=True):
     ttl_s: float | None = None
     uses: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
+    journal_files: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -77,6 +78,7 @@ OPTIONS: Mapping[str, _Option] = {
     "--ttl": _Option("ttl_s", duration_s),
     "--uses": _Option("uses", many=True),
     "--makes": _Option("makes", many=True),
+    "--journal-file": _Option("journal_files", many=True),
     "--inputs": _Option("inputs", many=True),
     "--outputs": _Option("outputs", many=True),
     "--ignore": _Option("ignore", many=True),

@@ -19,7 +19,7 @@ from keel_notebook.core.model import Entry, FlowId, Kind, Status, entry_id
 from keel_notebook.core.order import AT, NEW, recorded_order
 from keel_notebook.core.ports import Clock, FlowRecords, Journal
 from keel_notebook.engine.callparts import Held
-from keel_notebook.errors import DeadError, DivergenceError, KeelError, SettingsError, StepCapError
+from keel_notebook.errors import DeadError, DivergenceError, KeelError, SettingsError, StepCapError, VersionError
 
 
 class FlowRules(Struct, frozen=True):
@@ -29,6 +29,8 @@ class FlowRules(Struct, frozen=True):
     frozen: bool = False
     max_attempts: int = 3
     """Of the whole flow: how many kernels may enter it before it is dead (K21)."""
+    version: str = ""
+    """The version of the application that it belongs to, of a person's own (O29)."""
 
     @property
     def any(self) -> bool:
@@ -53,6 +55,7 @@ class FlowKeeper:
         self._here: dict[str, int] = {}
         self._abandoned = False
         self._met: set[str] = set()
+        self._told = False
 
     def admit(  # noqa: PLR0913 - what is asked about a step, the last two by name
         self, step: str, records: FlowRecords, guard: Held | None, policy: d.Policy, *, told: bool, most: int = 0
@@ -63,9 +66,11 @@ class FlowKeeper:
         as there are (Z26).
 
         Raises StepCapError (E061) above the cap, LeaseError (E030), DeadError (E032), DivergenceError (E031) where its
-        order is not the recorded one, SettingsError (E001) where nobody tells which notebook runs.
+        order is not the recorded one, SettingsError (E001) where nobody tells which notebook runs, VersionError (E034)
+        where the flow is of another version.
         """
         self._count(step, most)
+        self._about_version()
         if not self.rules.any:
             return policy
         if self._flow != records.flow:
@@ -84,6 +89,11 @@ class FlowKeeper:
         if most and len(self._met) >= most:
             raise StepCapError(run=self._journal.run, count=len(self._met), cap=most)
         self._met.add(step)
+
+    def _about_version(self) -> None:
+        if self.rules.version and not self.rules.strict and not self._told:
+            self._told = True
+            self._say("Keel.app_version is asked in strict flows only: in others the content of each step decides")
 
     def _enter(self, records: FlowRecords, guard: Held | None) -> None:
         self._flow, self._here, self._abandoned = records.flow, {}, False
@@ -104,6 +114,8 @@ class FlowKeeper:
         if state.status is not f.FlowStatus.DEAD:
             guard.take()  # the lease is asked before the cap (last table)
             self._guard = guard
+        if state.status is not f.FlowStatus.DEAD and f.another_version(state, f.stamp(self.rules.version)):
+            raise self._outlived(records.flow, state)
         if state.status is f.FlowStatus.DEAD or state.attempts >= self.rules.max_attempts:
             if state.status is not f.FlowStatus.DEAD:
                 self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.DEAD), "attempts": state.attempts})
@@ -113,8 +125,18 @@ class FlowKeeper:
             self._mark(records.flow, f.OPENED, {})
         elif reopen:
             self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.RUNNING)})  # K25
+        if (stamp := f.stamp(self.rules.version)) and stamp != state.version:
+            self._mark(records.flow, f.VERSION, {"version": stamp})
         self._mark(records.flow, f.ATTEMPT, {}, attempt=state.attempts + 1)
         self._flow = records.flow
+
+    def _outlived(self, flow: FlowId, state: f.FlowState) -> VersionError:
+        """O29: a flow of another version fails and gives its lease back; a completed one stays as it is (K28)."""
+        error = VersionError(flow=flow, recorded=state.version, current=f.stamp(self.rules.version))
+        if state.status is not None and f.may(state.status, f.FlowStatus.FAILED):
+            self._mark(flow, f.STATUS, {"status": str(f.FlowStatus.FAILED), "code": error.code})
+        self._let_go()
+        return error
 
     def _in_order(self, step: str, flow: FlowId, response: d.Response) -> None:
         if step in self._here:
@@ -138,6 +160,7 @@ class FlowKeeper:
         if self.rules.any:
             self._mark(flow, f.STATUS, {"status": str(f.FlowStatus.RUNNING)})
             self._mark(flow, f.ATTEMPT, {}, attempt=0)
+            self._mark(flow, f.VERSION, {"version": f.stamp(self.rules.version)})
         self._let_go()
         self._flow = None
 

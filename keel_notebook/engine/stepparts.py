@@ -16,7 +16,8 @@ from keel_notebook.core.ports import Digested, FlowRecords
 from keel_notebook.core.sharing import AsItIs
 from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
 from keel_notebook.engine.leftovers import State
-from keel_notebook.errors import DivergenceError
+from keel_notebook.engine.modes import IN_MODE
+from keel_notebook.errors import ActedError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
 class Senses(Struct, frozen=True):
@@ -110,6 +111,22 @@ def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_
     detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {step} --as-is`"
     way_out = f"{start.capitalize()}, or `%keel rerun {step} --as-is` to execute it on what {name} holds now."
     return DivergenceError(step=step, detail=detail, next=way_out)
+
+
+def refusal(look: Look, code: str, why: str, *, journal: str) -> KeelError:
+    """The error behind a refusal. ``journal``: what it is called where somebody trusts it."""
+    name = look.step.name
+    match code:
+        case "E032":
+            seen = look.recorded.memory
+            memory = f"; memory last seen {seen / 2**30:.1f} GiB" if seen else ""
+            return DeadError(step=name, deaths=look.recorded.deaths, memory=memory)
+        case "E033":
+            return ActedError(step=name, file=why)
+        case "E050":
+            return UntrustedError(what=f"the record of step {name}", id=journal)
+        case _:
+            return DivergenceError(step=name, detail=why, **IN_MODE[d.Mode.REPLAY])
 
 
 def would_run(decision: d.Decision) -> bool:

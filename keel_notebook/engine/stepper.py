@@ -12,11 +12,11 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
-from keel_notebook.core import environment, lifecycle, sharing
+from keel_notebook.core import environment, journalfiles, lifecycle, sharing
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Entry, FlowId, Input, Kind, Status
+from keel_notebook.core.model import Entry, FileSeen, FlowId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.products import left_below
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
@@ -37,10 +37,11 @@ from keel_notebook.engine.stepparts import (
     Swap,
     not_rewound,
     now,
+    refusal,
     said_briefly,
     would_run,
 )
-from keel_notebook.errors import CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
+from keel_notebook.errors import CannotStoreError, DivergenceError, KeelError, UntrustedError
 
 
 class Stepper:
@@ -79,7 +80,7 @@ class Stepper:
             code=parsed.code,
             inputs=inputs,
             cell=parsed.names,
-            files=tuple(self._senses.file_seen(path, "uses") for path in options.uses),
+            files=(*self._seen(options.uses, "uses"), *self._seen(options.journal_files, journalfiles.ROLE)),
             makes=options.makes,
             outputs=options.outputs,
             always=options.always,
@@ -118,7 +119,11 @@ class Stepper:
             rerun=cell.name in self._ledger.rerun,
             parameters=self._ledger.parameters,
             again=cell.name in self._ledger.again,
+            acted=journalfiles.acted(records.entries, cell.name, self._senses.files_now),
         )
+
+    def _seen(self, paths: Iterable[str], role: str) -> Iterable[FileSeen]:
+        return (self._senses.file_seen(path, role) for path in paths)
 
     def _needed(self, name: str, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
         lost = frozenset(item.name for e in candidates for item in e.not_stored)
@@ -238,6 +243,8 @@ class Stepper:
 
     def as_before(self, look: Look, step: StepNow) -> str:
         """Put the inputs back as they were before a try that failed; why that cannot be done, or ""."""
+        if acted := journalfiles.went_on(step.files, self._senses.files_now):
+            return f"its own journal {acted} went on (KEEL-E033)"
         wanted = {name: item.digest for name, item in step.inputs.items() if of_data(item.digest)}
         held = self.inputs(wanted, look.cell.parsed)
         changed = [name for name in wanted if name in held and not d.same(held[name].digest, wanted[name])]
@@ -337,15 +344,7 @@ class Stepper:
 
     def refusal(self, look: Look, code: str, why: str) -> KeelError:
         """The error behind a refusal."""
-        match code:
-            case "E032":
-                seen = look.recorded.memory
-                memory = f"; memory last seen {seen / 2**30:.1f} GiB" if seen else ""
-                return DeadError(step=look.step.name, deaths=look.recorded.deaths, memory=memory)
-            case "E050":
-                return UntrustedError(what=f"the record of step {look.step.name}", id=self._ledger.journal_id)
-            case _:
-                return DivergenceError(step=look.step.name, detail=why, **IN_MODE[d.Mode.REPLAY])
+        return refusal(look, code, why, journal=self._ledger.journal_id)
 
     def refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
         """Note that a step was refused, and give the error."""

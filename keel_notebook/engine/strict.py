@@ -18,7 +18,7 @@ from keel_notebook.core.decide import Response
 from keel_notebook.core.model import Entry, FlowId, Kind, Payload, Problem, Status, entry_id
 from keel_notebook.core.ports import Clock, Journal
 from keel_notebook.engine import plain
-from keel_notebook.errors import DeadError, DivergenceError, KeelError, LeaseError, StepCapError
+from keel_notebook.errors import DeadError, DivergenceError, KeelError, LeaseError, StepCapError, VersionError
 
 
 class FlowLease(Protocol):
@@ -60,6 +60,8 @@ class Identity(Struct, frozen=True):
     args_hash: str
     key: str = ""
     code_hash: str | None = None
+    version: str = ""
+    """The version of the application, where it tells one: a flow of another one is not gone on with (O29)."""
 
     @property
     def flow(self) -> FlowId:
@@ -315,12 +317,21 @@ class StrictFlow:
         elif decision.reopen:
             self._mark(f.STATUS, {"status": str(f.FlowStatus.RUNNING)})
         self._status = f.FlowStatus.RUNNING
+        if (stamp := f.stamp(self._identity.version)) and stamp != self._state.version:
+            self._mark(f.VERSION, {"version": stamp})
         self._mark(f.ATTEMPT, {}, attempt=decision.attempt)
         self._recoveries = decision.attempt - 1
 
     def die(self, attempts: int) -> None:
         """Mark the flow dead: its attempts are used up (K21)."""
         self._mark(f.STATUS, {"status": str(f.FlowStatus.DEAD), "attempts": attempts})
+
+    def outlive(self, recorded: str, current: str) -> VersionError:
+        """Mark the flow failed: it is of another version (O29). The error that names both."""
+        error = VersionError(flow=self._identity.entrypoint, recorded=recorded, current=current)
+        if f.may(self._status, f.FlowStatus.FAILED):
+            self._mark(f.STATUS, {"status": str(f.FlowStatus.FAILED), "code": error.code})
+        return error
 
 
 def _refused(error: KeelError) -> Outcome:
@@ -333,7 +344,8 @@ def _refused(error: KeelError) -> Outcome:
 def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLease, rules: Rules) -> StrictFlow:
     """Enter a strict flow, or replay a completed one.
 
-    Raises LeaseError (E030) where another holder runs it, DeadError (E032) where its attempts are used up.
+    Raises LeaseError (E030) where another holder runs it, DeadError (E032) where its attempts are used up,
+    VersionError (E034) where it is of another version.
     """
     state = f.flow_state(journal.records(identity.flow).entries)
     held: LeaseError | None = None
@@ -343,7 +355,8 @@ def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLeas
             state = f.flow_state(journal.records(identity.flow).entries)  # what its last holder wrote is there now
         except LeaseError as error:
             held = error
-    decision = f.decide_entry(state, lease_free=held is None, max_attempts=rules.max_attempts)
+    stamp = f.stamp(identity.version)
+    decision = f.decide_entry(state, lease_free=held is None, max_attempts=rules.max_attempts, version=stamp)
     pure = isinstance(decision, f.PureReplay)
     flow = StrictFlow(
         journal=journal, clock=clock, lease=None if pure else lease, identity=identity, rules=rules, state=state
@@ -355,6 +368,10 @@ def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLeas
         case f.Enter():
             flow.begin(decision)
             return flow
+        case f.NoEntry("E034"):
+            error = flow.outlive(state.version, stamp)
+            lease.release()
+            raise error
         case f.NoEntry(_, dies):
             if dies:
                 flow.die(state.attempts)

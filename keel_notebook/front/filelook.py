@@ -21,6 +21,8 @@ def looker(runs: Mapping[int, RunSeen], cwd: str) -> Look:
         folder = run.start.cwd if run is not None and os.path.isabs(run.start.cwd) else cwd
         stamp, _ = stamp_in(os.path.join(folder, file.path))
         match file.role:
+            case "journal":
+                return ""
             case "absent":
                 return "" if stamp is None else f"{file.path} is there now"
             case "makes" | "write":

@@ -96,6 +96,7 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         --ttl DURATION          execute again when the record is older (500ms, 2s, 10m, 2h, 7d)
         --uses FILE …           files that count as inputs, also where their reader is not seen
         --makes FILE …          files that the step makes: missing or changed, it executes again
+        --journal-file FILE …   the journal of an external command: changed in a run that failed, it is not run again
         --inputs NAME …         names that count as inputs besides those found
         --ignore NAME …         names that do not count
         --outputs NAME …        store these names only

@@ -23,6 +23,9 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     flow = Unicode(help="Name of the flow. Empty: found by the notebook's path.").tag(config=True)
     strict = Bool(help="The flow's steps keep their order, and a completed flow is only replayed.").tag(config=True)
     frozen = Bool(help="A completed flow may not grow.").tag(config=True)
+    app_version = Unicode(help="Version of your application: a strict flow of another one is not gone on with.").tag(
+        config=True
+    )
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
     across_runs = Enum(
@@ -77,6 +80,10 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     @default("frozen")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _frozen(self) -> bool:
         return os.environ.get("KEEL_FROZEN", "") not in {"", "0"}
+
+    @default("app_version")  # type: ignore[untyped-decorator]  # traitlets carries no types here
+    def _app_version(self) -> str:
+        return os.environ.get("KEEL_APP_VERSION", "")
 
     @default("flow_key")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _flow_key(self) -> str:

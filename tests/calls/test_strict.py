@@ -9,7 +9,7 @@ from keel_notebook.core.flowstate import FlowStatus, flow_state
 from keel_notebook.core.model import Kind, Status
 from keel_notebook.engine.lease import TTL_S, Holder, Lease
 from keel_notebook.engine.strict import Identity, NoLease, Rules, enter
-from keel_notebook.errors import DeadError, DiskFullError, LeaseError, StepCapError
+from keel_notebook.errors import DeadError, DiskFullError, LeaseError, StepCapError, VersionError
 from keel_notebook.journal.memory import MemoryFolder, MemoryJournal
 from tests.support.kernels import SEAL, ManualClock
 
@@ -300,3 +300,24 @@ def test_z26_the_call_above_the_cap_aborts_the_flow_and_does_not_happen(house):
         flow.value(Kind.TIME, "now", 1.0)
     again = house.enter(most_steps=0)
     assert [again.call(f"c{n}", ok(n))["result"] for n in (1, 2, 3)] == ["ok", "ok", "ok"], "0: as many as there are"
+
+
+def test_o29_a_version_of_ones_own_that_differs_fails_the_flow_and_frees_its_lease(house):
+    seventh, eighth = (Identity("nb:a", "args", version=version) for version in ("7", "8"))
+    house.enter(seventh)  # and it crashes
+    house.clock.advance(TTL_S + 1)
+    with pytest.raises(VersionError) as refused:
+        house.enter(eighth)
+    assert all(name in str(refused.value) for name in ("app:7", "app:8"))
+    assert (house.state.status, house.state.attempts) == (FlowStatus.FAILED, 1)
+    assert house.lease() is None or house.lease().holder is None
+    house.enter(seventh).complete()
+    assert house.enter(eighth).pure, "completed: replayed, whatever the version"
+
+
+def test_o29_a_stamp_without_the_prefix_is_overwritten(house):
+    flow = house.enter(Identity("nb:a", "args"))
+    flow._mark("flow:version", {"version": "c0ffee"})
+    flow.fail()
+    house.enter(Identity("nb:a", "args", version="7")).fail()
+    assert house.state.version == "app:7"

@@ -134,3 +134,55 @@ def test_a_strict_flow_needs_a_notebook_that_is_known_and_flags_are_read_whole(b
     assert codes(book, 1) == ["E001"]
     assert "strict" in str(book.ok("%keel flow report --strict").result)
     assert codes(book, 1) == [""]
+
+
+def at_version(book, monkeypatch, version, strict="1"):
+    """The next kernel, of another version of the application that the notebook belongs to."""
+    book.shutdown()
+    monkeypatch.setenv("KEEL_STRICT", strict)
+    monkeypatch.setenv("KEEL_APP_VERSION", version)
+    return book.boot()
+
+
+def test_o29_another_app_version_fails_the_flow_gives_the_lease_back_and_names_both(book, monkeypatch):
+    at_version(book, monkeypatch, "7")
+    run(book, 1)
+    book.kill()
+    book.boot()
+    assert codes(book, 1) == [""], "the same version goes on"
+    book.kill()
+    at_version(book.boot(), monkeypatch, "8")
+    refused = run(book, 1)
+    assert refused.code == "E034"
+    assert all(name in str(refused.error) for name in ("app:7", "app:8"))
+    assert marks(book, "flow:status")[-1].ambient["status"] == "failed"
+    assert book.session.leader().calls_of_flow().parts.guard._holds == 0
+    assert [e.attempt for e in marks(book, "flow:attempt")] == [1, 2], "it is no attempt"
+    at_version(book, monkeypatch, "7")
+    assert codes(book, 1, 2) == ["", ""], "where its version is back, it goes on"
+    at_version(book, monkeypatch, "9")
+    assert codes(book, 1, 2) == ["", ""], "completed it is only replayed, whatever the version"
+    assert codes(book, 3) == ["E034"]
+    book.ok("%keel flow --new")
+    assert codes(book, 1, 2, 3) == ["", "", ""], "begun anew it is of this version"
+    assert book.hits == ["do1", "do2", "do3"]
+
+
+def test_o29_a_version_is_opt_in_and_a_flow_without_one_takes_the_first_that_is_told(book, monkeypatch):
+    at_version(book, monkeypatch, "")
+    run(book, 1)
+    book.kill()
+    for version, code in (("7", ""), ("", ""), ("8", "E034")):
+        at_version(book.boot(), monkeypatch, version)
+        assert codes(book, 1) == [code], version
+        book.kill()
+    book.boot()
+
+
+def test_o29_in_an_ordinary_notebook_the_version_decides_nothing_and_that_is_said_once(book, monkeypatch):
+    at_version(book, monkeypatch, "7", strict="0")
+    said = [book.ok(STEPS[0]).err, book.ok(STEPS[1]).err]
+    assert ["app_version" in each for each in said] == [True, False]
+    at_version(book, monkeypatch, "8", strict="0")
+    assert codes(book, 1, 2) == ["", ""]
+    assert book.hits == ["do1", "do2"]
