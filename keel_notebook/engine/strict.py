@@ -369,9 +369,9 @@ def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLeas
             flow.begin(decision)
             return flow
         case f.NoEntry("E034"):
-            error = flow.outlive(state.version, stamp)
+            outlived = flow.outlive(state.version, stamp)
             lease.release()
-            raise error
+            raise outlived
         case f.NoEntry(_, dies):
             if dies:
                 flow.die(state.attempts)
