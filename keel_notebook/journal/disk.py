@@ -18,7 +18,7 @@ from keel_notebook.errors import JournalUnreachableError, KeelError
 from keel_notebook.journal import forks, spawn, wire
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.flowlog import FlowLog
-from keel_notebook.journal.flusher import Duties, Flusher
+from keel_notebook.journal.flusher import Duties, Flusher, resident_bytes
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.frames import Mark
 from keel_notebook.journal.listing import RunsListed
@@ -151,7 +151,7 @@ class DiskJournal:
             self._safety.entry_written(end, entry.flow, objects, stamp)
         if view is not None and was_whole:
             view.add_own(entry, stamp, self._seen())
-        (self._running.add if entry.status in _BEGUN else self._running.discard)(entry.entry)
+        self._begun(entry) if entry.status in _BEGUN else self._running.discard(entry.entry)
         if synced:
             self._sync()
             if self._safety.upto < end:
@@ -357,6 +357,12 @@ class DiskJournal:
             self._ask_unwritten = False
             with contextlib.suppress(OSError, GroundLostError):  # the run then counts as one that nobody asked to stop
                 self._writer.written, _ = self._writer.write_locked(Mark.ASKED, b"")
+
+    def _begun(self, entry: Entry) -> None:
+        first = not self._running
+        self._running.add(entry.entry)
+        if first:  # the flush thread looks once a second, and what begins may take the kernel with it sooner
+            self._sampled(resident_bytes())
 
     def _sampled(self, rss: int) -> None:
         segment = self._writer.segment

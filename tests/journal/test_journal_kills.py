@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Entry, Status
 from keel_notebook.core.ports import RunEnd
@@ -241,23 +242,30 @@ def test_a_kernel_killed_at_random_moments_loses_nothing_acknowledged(tmp_path: 
     assert sizes.objects < 2 * 20_000 * len(acknowledged)
 
 
-def test_records_of_a_run_that_died_hold_the_memory_it_was_last_seen_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize("earlier", [0, 1], ids=["the first step", "a later step"])
+def test_records_of_a_run_that_died_hold_the_memory_it_was_last_seen_with(tmp_path: Path, earlier: int) -> None:
+    """From the begin on, also where the flush thread never came to look at it."""
     folder = tmp_path / ".keel"
 
     def life(fd: int) -> None:
         journal = opened(folder)
+        journal._flusher._sample = lambda: None  # type: ignore[method-assign]
+        for _ in range(earlier):
+            begun = entry(journal, status=Status.RUNNING)
+            journal.append(begun)
+            journal.append(replace(begun, status=Status.OK))
+        held = bytearray(b"x" * 50_000_000)
         journal.append(entry(journal, status=Status.RUNNING))
-        while not journal._writer.segment.rss:  # type: ignore[union-attr]
-            time.sleep(0.01)
-        os.write(fd, b"sampled\n")
+        os.write(fd, b"written\n")
         time.sleep(60)
+        del held
 
     with killed_child(life) as (pid, reading):
-        assert os.read(reading, 8) == b"sampled\n"
+        assert os.read(reading, 8) == b"written\n"
         os.kill(pid, signal.SIGKILL)
     (seen,) = read_journal(folder, seal=None).records(FLOW).runs.values()
     assert seen.end == RunEnd.DIED
-    assert seen.rss_last > 10_000_000
+    assert seen.rss_last > 60_000_000
     assert forked(lambda: ingest.ingest(Folder(folder), wait_s=5)) == 0
     assert opened_again(folder).records(FLOW).runs[seen.start.run] == seen
 
