@@ -221,6 +221,8 @@ class Unpacked(Struct, frozen=True):
     names: Mapping[str, Any]
     result: Any = None
     has_result: bool = False
+    gone: Mapping[str, str] = {}
+    """Names that cannot be read back, each with the reason, where only a part was asked for."""
 
 
 class Codec(Protocol):
@@ -233,8 +235,9 @@ class Codec(Protocol):
         cannot be stored: it is left out and named in ``not_stored``. Raises what the journal raises.
         """
 
-    def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any]) -> Unpacked:
-        """The values back. ``resolve`` gives the live or stored object behind a reference.
+    def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any], partly: bool = False) -> Unpacked:
+        """The values back. ``resolve`` gives the live or stored object behind a reference. ``partly``: names that
+        cannot be read back are left out and named in ``gone``, instead of an error.
 
         Raises DamagedError (E051) where the bytes do not decode, UntrustedError (E050) before anything is
         unpickled that the owner's key did not seal.

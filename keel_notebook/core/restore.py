@@ -217,6 +217,19 @@ def names_of(source: str) -> tuple[str, ...]:
     return (node.name,)
 
 
+def lacking(source: str, there: Container[str]) -> str:
+    """What of one statement of ``definitions_in`` defines names that are not there; "" where all of them are.
+
+    What a person ran since is newer than the record: nothing that is there is defined again (a second class of one
+    name would make strangers of its instances).
+    """
+    node = ast.parse(source).body[0]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] not in there]
+        return ast.unparse(node) if node.names else ""
+    return "" if all(name in there for name in names_of(source)) else source
+
+
 def asked_for(holding: Holdings, names: Iterable[str], namespace: Iterable[str]) -> tuple[str, ...]:
     """The names to put back: those asked for by name, changed since or not, else all that the notebook lacks now."""
     wanted = tuple(names)

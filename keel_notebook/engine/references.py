@@ -82,10 +82,11 @@ class References(Struct, frozen=True):
             )
         if known.entry not in read:
             read[known.entry] = self._read(known, flow, sure, read)
-        names = read[known.entry].names
-        if known.name not in names:
-            raise DamagedError(what=f"the record of {known.name}", detail="it does not hold that name")
-        return names[known.name]
+        found = read[known.entry]
+        if known.name not in found.names:
+            detail = found.gone.get(known.name, "it does not hold that name")
+            raise DamagedError(what=f"the record of {known.name}", detail=detail)
+        return found.names[known.name]
 
     def _read(
         self,
@@ -100,4 +101,4 @@ class References(Struct, frozen=True):
             raise DamagedError(what=f"the record of {known.name}", detail="it is gone, and another one refers to it")
         if entry.entry in records.untrusted:
             raise UntrustedError(what=f"the record of step {entry.step}", id=self.journal_id)
-        return self.codec.unpack(entry.payload, resolve=lambda one: self._resolve(one, flow, sure, read))
+        return self.codec.unpack(entry.payload, resolve=lambda one: self._resolve(one, flow, sure, read), partly=True)

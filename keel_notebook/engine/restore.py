@@ -12,7 +12,7 @@ from keel_notebook.core.chain import chain
 from keel_notebook.core.missing import to_run
 from keel_notebook.core.model import Digest, Entry, EntryId
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.restore import Holdings, Lost, asked_for, called, holdings, steps_back
+from keel_notebook.core.restore import Holdings, Lost, asked_for, called, holdings, lacking, names_of, steps_back
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.references import Read
 from keel_notebook.engine.runner import Runner
@@ -143,25 +143,33 @@ class Restorer:
 
     def _bring(self, entry: Entry, names: frozenset[str], restored: set[str], lost: list[Lost]) -> Sequence[str]:
         try:
-            failed = self._runner.restore(entry, names, self._restored, self._read)
+            came = self._runner.restore(entry, names, self._restored, self._read)
         except Exception as error:  # noqa: BLE001 a record that cannot be read affects its own step only (C56)
             reason = (
                 str(error) if isinstance(error, KeelError) else f"its record cannot be read: {type(error).__name__}"
             )
             lost += [Lost(name, f"run {called(entry)}: {reason}") for name in sorted(names)]
             return ()
-        restored |= names
-        self._restored |= {item.name: item.digest for item in entry.writes if item.name in names}
+        lost += [Lost(name, f"run {called(entry)}: {reason}") for name, reason in came.lost.items()]
+        restored |= came.names
+        self._restored |= {item.name: item.digest for item in entry.writes if item.name in came.names}
         # Only what came back is the step's: a name that was left alone holds what somebody else gave it.
-        self._ledger.ran(replace(entry, writes=tuple(item for item in entry.writes if item.name in names)))
-        self._brought.add(entry.entry)
-        return failed
+        self._ledger.ran(replace(entry, writes=tuple(item for item in entry.writes if item.name in came.names)))
+        if not came.lost:
+            self._brought.add(entry.entry)
+        return came.failed
 
     def _define(self, definitions: Sequence[tuple[Entry, str]], lost: list[Lost]) -> list[Entry]:
         defined: dict[EntryId, Entry] = {}
-        for entry, source in definitions:
+        space = self._shell.user_ns
+        there = frozenset(space)  # of two definitions of one name the last one counts
+        for entry, whole in definitions:
+            if not (source := lacking(whole, there)):
+                continue
+            before = dict(space) if names_of(source) == ("*",) else {}
             # Through the shell, so that tracebacks and digests find the text of what is defined here.
             result = self._shell.run_cell(source, store_history=False, silent=True)
+            space.update(before)
             if result.success:
                 defined[entry.entry] = entry
             else:

@@ -1,4 +1,4 @@
-"""Carries a decision out: runs the body under watch and records it, or puts a record back (DESIGN 4.5, 4.6).
+"""Carries a decision out: runs the body under watch and records it (DESIGN 4.5); ``putback`` is the other way.
 
 The write order is the product's promise and is visible here: ``running`` is written before the body starts
 (K8), payload and outputs before the ``ok`` entry that names them, and that entry before the cell's reply (K9).
@@ -6,8 +6,7 @@ The write order is the product's promise and is visible here: ``running`` is wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -15,9 +14,8 @@ from keel_notebook.core import environment
 from keel_notebook.core.ambient_ports import StepRan
 from keel_notebook.core.atwork import GOING_ON
 from keel_notebook.core.decide import FAILED_CALLS, RESULT
-from keel_notebook.core.dotted import PATCHED, put_at, remove_at, value_at
+from keel_notebook.core.dotted import PATCHED, value_at
 from keel_notebook.core.model import (
-    Digest,
     Effect,
     Entry,
     Input,
@@ -28,19 +26,18 @@ from keel_notebook.core.model import (
     Write,
     entry_id,
 )
-from keel_notebook.core.ports import Changed, Message, Unpacked, WorldSeen
+from keel_notebook.core.ports import Changed, WorldSeen
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
-from keel_notebook.engine.attempt import Attempt, Outcome, Prepared, StepNow, lost_attributes, seen_words
+from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
-from keel_notebook.engine.notes import Notes
-from keel_notebook.engine.references import Read
-from keel_notebook.errors import CallTimeoutError, DamagedError, KeelError
+from keel_notebook.engine.putback import PutBack
+from keel_notebook.errors import CallTimeoutError, KeelError
 
 _CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
 APART = "it lies on memory that other values have as well, which a record cannot bring back"
 
 
-class Runner(Notes):
+class Runner(PutBack):
     """Executes and replays steps of one kernel. Raises only KeelError, and never after the body's own error."""
 
     @property
@@ -235,18 +232,6 @@ class Runner(Notes):
         unknown = tuple(Input(name, None, type="changed in place") for name in changed.unknown)
         return kept + self._parts.kept_inputs(changed.ambiguous) + unknown
 
-    def _put_for_all(self, name: str, value: Any) -> None:
-        """Bind the name, and every other name of the object that it stood for: they were one and stay one."""
-        namespace = self._parts.namespace
-        if "." in name:
-            put_at(namespace, name, value)
-            return
-        if name in namespace:
-            old = namespace[name]
-            for other in [other for other, thing in namespace.items() if thing is old]:
-                namespace[other] = value
-        namespace[name] = value
-
     def copy(self, step: StepNow, names: Sequence[str]) -> None:
         """Keep values that the step is about to change, so that its next attempt can start from them."""
         entry = self._entry(step, attempt=0, why="kept before it changes them")
@@ -258,13 +243,6 @@ class Runner(Notes):
             entry, kind=Kind.COPY, status=Status.OK, source="", inputs=(), writes=writes, payload=packed.payload
         )
         self._parts.journal.append(kept)
-
-    def put_back(self, name: str, entry: Entry) -> None:
-        """Bind a name, with all its aliases, to the value that an entry holds. Raises as ``prepare`` does."""
-        if entry.payload is None:
-            raise DamagedError(what=f"the payload of step {entry.step}", detail="there is none")
-        values = self._parts.codec.unpack(entry.payload, resolve=self._parts.references.resolver(entry, {}))
-        self._put_for_all(name, values.names[name])
 
     def note(self, kind: Kind, step: StepNow, *, key: str, why: str) -> Entry:
         """Write a short entry about a step: a retirement, a decision. Raises what the journal raises."""
@@ -311,88 +289,3 @@ class Runner(Notes):
         )
         self._parts.journal.append(adopted)
         return adopted
-
-    def prepare(
-        self,
-        entry: Entry,
-        *,
-        sure: Mapping[str, Digest | None] | None = None,
-        read: Read | None = None,
-    ) -> Prepared:
-        """Read a record whole, without touching the notebook. ``sure``: what names are known to hold right now;
-        those of the record's inputs, which were compared just now, where it is left out. ``read``: see ``references``.
-
-        Raises DamagedError (E051), or whatever the record's own classes raise while they are rebuilt: the caller
-        then executes (C56).
-        """
-        values = Unpacked({})
-        if "sys_path" in entry.ambient:  # modules that the values need may lie where the step itself pointed to
-            self._parts.ambient.apply({"sys_path": entry.ambient["sys_path"]})
-        if entry.payload is not None:
-            sure = {item.name: item.digest for item in entry.inputs} if sure is None else sure
-            resolve = self._parts.references.resolver(entry, sure, read)
-            with self._parts.ambient_inputs.reading():
-                values = self._parts.codec.unpack(entry.payload, resolve=resolve)
-        messages: tuple[Message, ...] = ()
-        if entry.outputs is not None:
-            messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
-        return Prepared(entry, values, messages, entry.not_stored)
-
-    def restore(
-        self,
-        entry: Entry,
-        names: frozenset[str],
-        sure: Mapping[str, Digest | None],
-        read: Read | None = None,
-    ) -> Sequence[str]:
-        """Bind some names of a record, without its outputs; what could not be put back, in words.
-
-        Raises as ``prepare`` does, before anything is bound.
-        """
-        prepared = self.prepare(replace(entry, outputs=None), sure=sure, read=read)
-        values = {name: prepared.values.names[name] for name in sorted(names)}
-        self._parts.namespace.update({name: value for name, value in values.items() if "." not in name})
-        return [*self._put_attributes(values), *self._parts.ambient.apply(entry.ambient)]
-
-    def _put_attributes(self, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> list[str]:
-        """Set what goes by a dotted name; what could not be set, in words."""
-        lost = []
-        for name, value in values.items():
-            if "." in name and name not in keep:
-                try:
-                    put_at(self._parts.namespace, name, value)
-                except (KeyError, AttributeError, TypeError) as problem:
-                    lost.append(f"{name}: {type(problem).__name__}")
-        return lost
-
-    def put_settings_back(self, entry: Entry) -> Sequence[str]:
-        """Put back what a record's cell changed of the state that has no name; what could not be, in words."""
-        return self._parts.ambient.apply(entry.ambient)
-
-    def replay(
-        self, prepared: Prepared, *, show: Callable[[Any], None], keep: frozenset[str] = frozenset()
-    ) -> Sequence[str]:
-        """Put back what the record holds; nothing is executed. ``show`` sets ``_`` and ``Out``.
-
-        ``keep`` are names whose live objects hold that content already. Returns what could not be put back, in words.
-        """
-        parts = self._parts
-        in_place = frozenset(prepared.entry.ambient.get("in_place", ()))
-        for name, value in prepared.values.names.items():
-            if name in keep:
-                continue
-            if name in in_place:
-                self._put_for_all(name, value)
-            elif "." not in name:
-                parts.namespace[name] = value
-        changed = prepared.entry.ambient.get(LEFT, {})  # the object that is there now is all that anybody has
-        lost_names = (item.name for item in prepared.entry.not_stored if item.name not in changed)
-        for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
-            remove_at(parts.namespace, name)
-        before = parts.ambient_inputs.before_replay(prepared.entry.step)
-        lost = [*self._put_attributes(prepared.values.names, keep), *parts.ambient.apply(prepared.entry.ambient)]
-        parts.ambient_inputs.drawn(before, prepared.entry.step)
-        parts.tap.replay(prepared.messages)
-        if prepared.values.has_result:
-            show(prepared.values.result)
-        return lost

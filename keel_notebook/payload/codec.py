@@ -21,6 +21,7 @@ from keel_notebook.payload.bycode import fingerprint
 from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.memory import LARGE, Contents
 from keel_notebook.payload.packing import Encoded, Encoder, Guilty, Referable, Values
+from keel_notebook.payload.partly import Losses, PartPlainReader, PartReader, attempted, split
 from keel_notebook.payload.pickles import Reader
 from keel_notebook.payload.plain import PlainReader
 from keel_notebook.payload.preview import preview
@@ -89,15 +90,30 @@ class GraphCodec:
                 writes.append(Write(name, digests[id(value)], type_name(type(value)), size, preview(name, value)))
         return Packed(payload, tuple(writes), tuple(left_out))
 
-    def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any]) -> Unpacked:
-        """The values back. Raises DamagedError (E051) and its DefinitionChangedError (E055)."""
+    def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any], partly: bool = False) -> Unpacked:
+        """The values back. Raises DamagedError (E051) and its DefinitionChangedError (E055).
+
+        ``partly``: where that fails, what is whole comes back and the rest is named in ``gone``.
+        """
         opened = envelope.open_envelope(self._journal.read(payload.head))
         if opened.bare:
             return Unpacked({}, result=opened.content, has_result=True)
-        found_by = beside.resolver(opened.content, resolve, lambda copies: self.unpack(copies, resolve=resolve).names)
+
+        def copies(own: Payload) -> Mapping[str, Any]:
+            return self.unpack(own, resolve=resolve, partly=partly).names
+
+        found_by = beside.resolver(opened.content, resolve, copies)
+        try:
+            return self._whole(opened.content, payload, found_by)
+        except DamagedError:
+            if not partly:
+                raise
+        return self._partly(opened.content, payload, found_by)
+
+    def _whole(self, content: Any, payload: Payload, found_by: Callable[[Known], Any]) -> Unpacked:
         try:
             with quiet_gc():
-                names, values = self._read(opened.content, payload, found_by)
+                values = self._read(content, payload, found_by, None)
         except (KeelError, MemoryError):
             raise
         except ImportError as error:
@@ -105,11 +121,19 @@ class GraphCodec:
         except Exception as error:
             detail = f"it cannot be read back ({type_name(type(error))})"
             raise DamagedError(what="a payload", detail=detail) from error
-        found = dict(zip(names, values, strict=True))
-        if _UNNAMED in found:
-            result = found.pop(_UNNAMED)
-            return Unpacked(found, result=result, has_result=True)
-        return Unpacked(found)
+        return _named(dict(zip(content["names"], values, strict=True)), {})
+
+    def _partly(self, content: Any, payload: Payload, found_by: Callable[[Known], Any]) -> Unpacked:
+        """What is whole of a record that cannot be read whole. Raises DamagedError (E051) where nothing can be."""
+        lost = Losses(self._namespace())
+        try:
+            values = self._read(content, payload, attempted(found_by), lost)
+        except (KeelError, MemoryError):
+            raise
+        except Exception as error:
+            detail = f"it cannot be read back ({type_name(type(error))})"
+            raise DamagedError(what="a payload", detail=detail) from error
+        return _named(*split(content["names"], values, lost))
 
     def _referable(self, known: Mapping[int, Known], values: Values) -> dict[int, tuple[Any, Known]]:
         """The journaled objects that a reference may stand for, with the objects themselves.
@@ -197,13 +221,15 @@ class GraphCodec:
         return payload if copies is None else beside.joined(payload, copies)
 
     def _read(
-        self, content: Any, payload: Payload, resolve: Callable[[Known], Any]
-    ) -> tuple[Sequence[str], Sequence[Any]]:
+        self, content: Any, payload: Payload, resolve: Callable[[Known], Any], lost: Losses | None
+    ) -> Sequence[Any]:
+        """The values, in the order of their names. ``lost``: read what can be read, and tell it what cannot."""
         buffers = BufferReader(content, payload.buffers, self._journal)
         known = [Known(EntryId(entry), name, Digest(digest)) for entry, name, digest in content.get("known", ())]
         if content["form"] == "plain":
-            reader = PlainReader(content["nodes"], buffers, lambda at: resolve(known[at]))
-            return content["names"], [reader.value(root) for root in content["roots"]]
+            plain = PlainReader if lost is None else PartPlainReader
+            nodes = plain(content["nodes"], buffers, lambda at: resolve(known[at]))
+            return [nodes.value(root) for root in content["roots"]]
         if content["form"] != "pickle":
             raise DamagedError(what="a payload", detail="it has a form that this version of keel does not know")
         space = self._namespace()
@@ -217,14 +243,23 @@ class GraphCodec:
             magic=content["magic"],
         )
         used = {slot: resolve(one) for slot, one in zip(content["used"], known, strict=True)}
-        reading = Reader(
-            raw,
-            rebuilt,
-            buffers=[buffers.memory(number) for number in content["out_of_band"]],
-            slots=content["slots"],
-            used=used,
+        memory = buffers.memory if lost is None else attempted(buffers.memory)
+        memories = [memory(number) for number in content["out_of_band"]]
+        slots = content["slots"]
+        reader: Reader | PartReader = (
+            Reader(raw, rebuilt, buffers=memories, slots=slots, used=used)
+            if lost is None
+            else PartReader(raw, rebuilt, buffers=memories, slots=slots, used=used, lost=lost)
         )
-        return content["names"], reading.values(content["count"])
+        return reader.values(content["count"])
+
+
+def _named(found: dict[str, Any], gone: dict[str, str]) -> Unpacked:
+    gone.pop(_UNNAMED, None)
+    if _UNNAMED in found:
+        result = found.pop(_UNNAMED)
+        return Unpacked(found, result=result, has_result=True, gone=gone)
+    return Unpacked(found, gone=gone)
 
 
 def _forget(_thing: Any, _definition: Definition) -> None:

@@ -269,7 +269,7 @@ class Reader(_pickle.Unpickler):
         slots: int,
         used: Mapping[int, Any],
     ) -> None:
-        super().__init__(io.BytesIO(_preface(slots, used) + raw if slots else raw), buffers=buffers)
+        super().__init__(io.BytesIO(preface(slots, used) + raw if slots else raw), buffers=buffers)
         self._rebuilt = rebuilt
         self._used = used
         self._slots = slots
@@ -282,18 +282,21 @@ class Reader(_pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """What a global name in the stream means."""
-        if module == rebuild.__name__:
-            return getattr(self._rebuilt, name)
-        if module == "__main__":
-            return self._rebuilt.named(name, "")
-        return super().find_class(module, name)
+        return global_name(self._rebuilt, module, name, super().find_class)
 
     def persistent_load(self, pid: int) -> Any:
         """A journaled object."""
         return self._used[pid]
 
 
-def _preface(slots: int, used: Mapping[int, Any]) -> bytes:
+def global_name(rebuilt: rebuild.Rebuild, module: str, name: str, find: Callable[[str, str], Any]) -> Any:
+    """What a global name in a stream means; ``find`` looks names of modules up."""
+    if module == rebuild.__name__:
+        return getattr(rebuilt, name)
+    return rebuilt.named(name, "") if module == "__main__" else find(module, name)
+
+
+def preface(slots: int, used: Mapping[int, Any]) -> bytes:
     """A pickle that gives the memo the numbers that the writer's memo was given."""
     places = range(min(slots, _MAX_KNOWN))
     filled = (b"0M%sQ\x94" % at.to_bytes(2, "little") if at in used else b"0N\x94" for at in places)

@@ -102,5 +102,9 @@ class Objects:
     def read(self, blob):
         return blob.inline if blob.object is None else self.objects[blob.object]
 
+    def lose_largest(self):
+        """As if the largest object were gone from the disk."""
+        del self.objects[max(self.objects, key=lambda digest: len(self.objects[digest]))]
+
     def map(self, digest):
         return memoryview(bytearray(self.objects[digest]))

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import stat
+import sys
 import types
 from pathlib import Path
 
@@ -265,3 +266,61 @@ def test_a_package_brings_its_codecs_through_an_entry_point(kernel, tmp_path, mo
     assert type(kernel.codec.unpack(packed.payload, resolve=None).names["ship"]) is spaceship.Ship
     with pytest.warns(RuntimeWarning, match=r"spaceship_keel:missing could not be loaded \(AttributeError\)"):
         assert registry.named("broken_ship.X") is None
+
+
+@pytest.fixture
+def leaving(tmp_path, monkeypatch):
+    """The file of a module ``leaving``."""
+    path = tmp_path / "leaving.py"
+    path.write_text("class One: pass")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield path
+    sys.modules.pop("leaving", None)
+
+
+def _no_module(_):
+    sys.modules.pop("leaving")
+    sys.path_importer_cache.clear()
+
+
+@pytest.mark.parametrize(
+    ("makes", "loses", "reason"),
+    [
+        ("one = leaving.One(); names = [leaving.One, 1]", _no_module, "module leaving is missing"),
+        ("one = leaving.One()", lambda _: delattr(sys.modules["leaving"], "One"), "leaving.One is missing"),
+        ("one = Refusing(1)", lambda k: k.run("Refusing.__setstate__ = refuse"), "it cannot be read back (ValueError)"),
+        ("one = Made(1)", lambda k: k.run("Made.made = staticmethod(refuse)"), "it cannot be read back (ValueError)"),
+        ("one = {Keyed(1): 2}", lambda k: k.run("Keyed.__hash__ = refuse"), "it cannot be read back (ValueError)"),
+        ("one = heavy", lambda k: k.journal.lose_largest(), "it cannot be read back (KeyError)"),
+    ],
+)
+def test_what_is_whole_of_a_record_comes_back_in_part(kernel, leaving, makes, loses, reason):
+    """Whatever fails while a record is read fails alone, where only a part is asked for (C56)."""
+    kernel.run(LEAVING)
+    packed = kernel.step(makes + "; box = [one]; n = [1, 2]; m = n; big = light; part = light[:2]")
+    leaving.unlink()
+    loses(kernel)
+    with pytest.raises(DamagedError):
+        kernel.codec.unpack(packed.payload, resolve=None)
+    found = kernel.codec.unpack(packed.payload, resolve=None, partly=True)
+    assert {"one", "box"} <= found.gone.keys() <= {"one", "box", "names"}
+    assert all(told.startswith(reason) for told in found.gone.values())
+    assert found.names.keys() == {"n", "m", "big", "part"}
+    assert found.names["m"] is found.names["n"]
+    found.names["part"][0] = 7
+    assert found.names["big"][0] == 7
+
+
+LEAVING = """
+import numpy as np, leaving
+def refuse(*_): raise ValueError
+class Refusing:
+    def __init__(self, x): self.x = x
+class Keyed(Refusing): pass
+class Made(Refusing):
+    made = staticmethod(lambda x: Made(x))
+    def __reduce__(self): return remade, (self.x,)
+def remade(x): return Made.made(x)
+heavy = np.arange(400_000.0)
+light = np.arange(10_000.0)
+"""
