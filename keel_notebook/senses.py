@@ -17,11 +17,14 @@ from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.parts import may_change
 from keel_notebook.capture.sources import Sources
+from keel_notebook.capture.written import WRITTEN
 from keel_notebook.core.dotted import value_at
+from keel_notebook.core.fileholds import PRODUCTS
 from keel_notebook.core.model import Digest, FileSeen
 from keel_notebook.core.ports import Digester, FlowRecords, WorldSeen
 from keel_notebook.core.provenance import Statement
 from keel_notebook.core.reads import CellNames
+from keel_notebook.core.rewritten import Rewritten
 from keel_notebook.core.volatile import told
 from keel_notebook.engine.parts import Parts
 from keel_notebook.engine.provenance import OriginSenses
@@ -132,6 +135,13 @@ class StepFiles(Struct, frozen=True):
     ) -> tuple[FileSeen, ...]:
         """The files that count for the step."""
         return self.watch.after(before, seen, makes, unfinished)
+
+
+def rewritten(files: Files, seen: Iterable[FileSeen], step: str) -> Mapping[str, Rewritten]:
+    """The files that a step left and that a cell of this kernel changed since."""
+    paths = {each.path for each in seen if each.role in PRODUCTS}
+    found = {path: WRITTEN.since(files.full(path), step) for path in sorted(paths)}
+    return {path: by for path, by in found.items() if by is not None}
 
 
 def value_of(namespace: dict[str, Any], name: str) -> Any:

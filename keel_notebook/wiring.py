@@ -22,8 +22,10 @@ from keel_notebook.capture.opens import Opens
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.running import now_at_work
 from keel_notebook.capture.world import World
+from keel_notebook.capture.written import WRITTEN
 from keel_notebook.core.atwork import NOBODY, AtWork
-from keel_notebook.core.decide import ABSENT, Mode, same
+from keel_notebook.core.decide import Mode
+from keel_notebook.core.fileholds import ABSENT, same
 from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Digest, FlowId, Input
 from keel_notebook.core.ports import Clock, Digested, FlowRecords, Journal
@@ -63,7 +65,15 @@ from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 from keel_notebook.payload.small import NO_DATA, is_small_data
-from keel_notebook.senses import StepFiles, VolatileSense, kind_of, origin_senses, value_of, volatile_sense
+from keel_notebook.senses import (
+    StepFiles,
+    VolatileSense,
+    kind_of,
+    origin_senses,
+    rewritten,
+    value_of,
+    volatile_sense,
+)
 
 
 class Attached(Struct, frozen=True):
@@ -282,6 +292,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
         files_now=files.now_all,
+        rewritten=partial(rewritten, files),
+        stands=WRITTEN.stands,
         file_seen=files.seen,
         say=kernel.say,
         now=clock.now,

@@ -21,6 +21,7 @@ from msgspec import Struct
 from keel_notebook.capture.loads import unwatch_loads, watch_loads
 from keel_notebook.capture.mark import find_step, mark
 from keel_notebook.capture.truebuiltins import TrueBuiltins
+from keel_notebook.capture.written import WRITTEN
 from keel_notebook.core.options import Marker
 
 __all__ = ["CellGate", "RunningCell", "call", "finished", "mark"]
@@ -83,6 +84,7 @@ class CellGate:
         shell.events.register("pre_run_cell", self._starts)
         shell.events.register("post_run_cell", self._ended)
         self._register()
+        WRITTEN.start(ran_before=shell.execution_count > 2)
         watch_loads()  # what a module was when it was loaded can be seen at no other time
 
     def join(self) -> None:
@@ -95,6 +97,7 @@ class CellGate:
             frame = frame.f_back
         info = None if frame is None or frame.f_locals.get("self") is not self._shell else frame.f_locals.get("info")
         if info is not None and not info.silent and _does_more(info.raw_cell):
+            WRITTEN.start(ran_before=True)
             self._started(info)
             self._armed = False
 
@@ -109,6 +112,7 @@ class CellGate:
             if mine in registered:
                 registered.remove(mine)
         unwatch_loads()
+        WRITTEN.stop()
         self._forget()
 
     def _register(self) -> None:
@@ -136,11 +140,13 @@ class CellGate:
         if (left := self._cell) is not None:
             self._forget()
             self._on_end(left, None)
+            WRITTEN.ends()
         self._stack, self._armed = [info], True
         self._parent = self._request()
         self._display_failed = getattr(self._shell, "_last_traceback_during_displayhook", False)
         self._register()
         self._cell = cell = self._describe(info)
+        WRITTEN.begins(f"cell {cell.execution_count}")
         try:
             self._on_start(cell)
         except Exception as error:  # noqa: BLE001 kept for on_fault, who may refuse the cell
@@ -233,6 +239,7 @@ class CellGate:
         self._forget()
         if cell is not None:
             self._on_end(cell, result if recorded else None)
+        WRITTEN.ends()
 
     def _place(self, info: Any) -> int | None:
         if info is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from keel_notebook.capture.held import content_through_another, is_held
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.filerules import Stamp
 from keel_notebook.core.filetexts import has_gaps
 from keel_notebook.core.ids import text_digest
@@ -59,6 +59,10 @@ class Files:
         A file whose stamp is the recorded one is not read again.
         """
         full = self.full(recorded.path)
+        if recorded.role == "append":
+            return self._region(full, *recorded.stamp)
+        if recorded.role in {"left", "base"} and recorded.digest is None:
+            return None
         if recorded.stamp and recorded.digest is not None and stamp_in(full)[0] == recorded.stamp and not _beside(full):
             return recorded.digest
         return self.seen(recorded.path, recorded.role).digest
@@ -106,6 +110,27 @@ class Files:
         lasting = stamp if self._is_settled(stamp) and stat.S_ISREG(found.st_mode) and not _beside(full) else ()
         return FileSeen(kept, role, digest, lasting, weak)
 
+    def appended(self, path: str, before: Stamp | None, after: Stamp | None) -> list[FileSeen]:
+        """What was appended to a file between two states of it; nothing where that is much, or nothing."""
+        kept = self.shown(path)
+        start, end = before[0] if before is not None else 0, after[0] if after is not None else 0
+        if not 0 < end - start <= WHOLE // 4 or (digest := self._region(self.full(kept), start, end)) is None:
+            return []
+        return [FileSeen(kept, "append", digest, (start, end))]
+
+    def _region(self, full: str, start: int, end: int) -> Digest | None:
+        """What a file holds from one place to another; None where it is shorter or cannot be read."""
+        try:
+            with open(full, "rb", buffering=0) as file:
+                file.seek(start)
+                pieces, left = [], end - start
+                while left > 0 and (piece := file.read(min(left, _PIECE))):
+                    pieces.append(piece)
+                    left -= len(piece)
+        except (OSError, ValueError):
+            return None
+        return self._joined(pieces) if left == 0 else None
+
     def found(self, full: str) -> Digest | None:
         """What a file holds that is about to be overwritten; None where that takes long or cannot be told."""
         try:
@@ -131,6 +156,8 @@ class Files:
             return self._together(full, list(_below(full)))
         if not stat.S_ISREG(found.st_mode):
             return None, False  # a pipe or device: never read, never equal
+        if role == "left" and found.st_size > WHOLE // 4:
+            return None, False  # it hardly ever counts
         return self._of_file(full, found)
 
     def _of_file(self, full: str, found: os.stat_result) -> tuple[Digest, bool]:

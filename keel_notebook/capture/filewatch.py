@@ -20,7 +20,7 @@ from keel_notebook.capture.mentions import Mentions
 from keel_notebook.capture.opens import Opened, Opens
 from keel_notebook.capture.places import Places
 from keel_notebook.capture.world import is_never
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.filerules import CHANGING, Kept, Observed, Stamp, kept_as
 from keel_notebook.core.filetexts import NOTHING_ASKED, Asks, has_gaps, is_path_like
 from keel_notebook.core.harmless import words
@@ -161,7 +161,7 @@ class FileWatch:
         told = self._opens.take() if self._opens is not None else None
         kept: list[FileSeen] = []
         for path, observed in sorted(self._met(before, seen, told).items()):
-            kept += self._seen(path, kept_as(observed), before)
+            kept += self._seen(path, kept_as(observed), before, observed)
         kept += [FileSeen(path, "unfinished", None) for path in self._at_home((*seen.unfinished, *unfinished))]
         return (*kept, *(self._files.seen(path, "makes") for path in makes))
 
@@ -233,7 +233,7 @@ class FileWatch:
 
     # ---- how it is kept ----------------------------------------------------------------------------------
 
-    def _seen(self, path: str, kept: Kept, before: Before) -> list[FileSeen]:
+    def _seen(self, path: str, kept: Kept, before: Before, observed: Observed) -> list[FileSeen]:
         match kept:
             case Kept.NOTHING:
                 return []
@@ -246,6 +246,10 @@ class FileWatch:
             case Kept.CHANGED:
                 found = FileSeen(path, "found", before.found.get(self._files.full(path)))
                 return [found, self._files.seen(path, "write")]
+            case Kept.APPEND:
+                return self._files.appended(path, observed.before, observed.after)
+            case Kept.BASE:
+                return [FileSeen(path, "base", None)]
             case Kept.STAT:
                 return [self._files.seen(path, "stat"), self._files.seen(path, "read")]
             case _:

@@ -22,7 +22,7 @@ from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipyt
 from keel_notebook.capture.objects import Objects
 from keel_notebook.capture.parts import IMMUTABLE, is_memory, may_change
 from keel_notebook.capture.snapshot import Snapshot
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.ports import Digested, Digester

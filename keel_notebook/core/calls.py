@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from keel_notebook.core.decide import Execute, Mode, Refuse, Replay, same
+from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import EffectDecision, OnAmbiguous, decide_effect
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RERUN, REVIVE
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, Kind, Status
 

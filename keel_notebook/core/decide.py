@@ -12,9 +12,10 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from keel_notebook.core import environment, sharing
+from keel_notebook.core import environment, fileholds, sharing
 from keel_notebook.core.dotted import is_module
-from keel_notebook.core.model import Digest, Entry, EntryId, FileSeen, Input, Status
+from keel_notebook.core.fileholds import FilesNow, same
+from keel_notebook.core.model import Digest, Entry, EntryId, Input, Status
 
 
 class Mode(StrEnum):
@@ -71,10 +72,8 @@ class Facts(Struct, frozen=True):
     inputs: Mapping[str, Input]
     extra: Mapping[str, Input] = field(default_factory=dict)
     """Names that only a record calls inputs (a conditional store that kept the old object)."""
-    files: Mapping[str, Digest | None] = field(default_factory=dict)
-    """What the files that the records speak of hold now, by ``FileSeen.asked``; None where that cannot be told."""
-    left: Mapping[str, frozenset[Digest]] = field(default_factory=dict)
-    """What recorded steps below this one left in files."""
+    files: FilesNow = field(default_factory=FilesNow)
+    """The files that the records speak of, as they are now."""
     surroundings: environment.Surroundings = field(default_factory=dict)
     """What the records used of the state that has no name, as it is now."""
     went_on: frozenset[int] = frozenset()
@@ -166,11 +165,6 @@ class Diverged(Struct, frozen=True):
 Decision = Replay | Execute | Skip | Refuse | Diverged
 
 
-def same(recorded: Digest | None, current: Digest | None) -> bool:
-    """Whether two digests vouch for equal content. Unknown is never equal."""
-    return recorded is not None and current is not None and recorded == current
-
-
 def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, ...]:
     """Every part in which the step differs from a record of it, code first. ``now`` is wall time, seconds."""
     found: list[Difference] = []
@@ -190,9 +184,10 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
     told = {difference.name for difference in found}  # a file may be declared, read and imported: one difference
     told |= {seen.path for seen in entry.files if seen.role == "journal"}  # asked by ``journalfiles``, and no input
     for seen in entry.files:
-        if seen.path not in told and not _file_holds(seen, facts, entry):
+        asked = not edited or seen.asked in facts.files.now  # of other code's files nobody looks at the content
+        if seen.path not in told and asked and not fileholds.holds(seen, facts.files, entry):
             told.add(seen.path)
-            found.append(Difference(Part.FILE, seen.path, detail=_file_detail(seen, facts.files.get(seen.asked))))
+            found.append(Difference(Part.FILE, seen.path, detail=fileholds.detail(seen, facts.files)))
     used = entry.ambient.get(environment.INPUTS, {})
     same_day = entry.run in facts.went_on
     around = environment.differing(used, facts.surroundings, same_day=same_day)
@@ -200,55 +195,6 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
     if facts.ttl_s is not None and entry.ended_at is not None and now - entry.ended_at >= facts.ttl_s:
         found.append(Difference(Part.EXPIRED, detail="its --ttl has passed"))
     return tuple(found)
-
-
-ABSENT = Digest("absent")
-"""What a name or a file that is not there counts as: a known state, equal to itself."""
-
-
-def _file_holds(seen: FileSeen, facts: Facts, entry: Entry) -> bool:
-    """Whether a file is as a record needs it (DESIGN 6, Files): an input as it was, a product there."""
-    now, below = facts.files.get(seen.asked), facts.left.get(seen.path, frozenset())
-    match seen.role:
-        case "append":
-            return True
-        case "write":  # changed by hand it is reported, not made again; ``found`` says more where it was read too
-            return now != ABSENT or seen.digest == ABSENT or ABSENT in below
-        case "found":
-            left = next((each.digest for each in entry.files if each.path == seen.path and each.role == "write"), None)
-            return same(seen.digest, now) or same(left, now) or now in below
-        case _:
-            return same(seen.digest, now)
-
-
-def _file_detail(seen: FileSeen, current: Digest | None) -> str:
-    if current == ABSENT:
-        return "is missing"
-    match seen.role:
-        case "list":
-            return "holds other names"
-        case "glob":
-            return "matches other files"
-        case "absent":
-            return "is there now"
-        case "unfinished":
-            return "was still being written when the step ended"
-        case _ if seen.digest is None and seen.role != "found":
-            return "was changed while the step ran, or cannot be compared"
-        case _:
-            return "cannot be read" if current is None else "changed"
-
-
-def changed_products(facts: Facts, entry: Entry) -> list[str]:
-    """Files that a step left and that hold something else now, though no recorded step below it left that."""
-    return [
-        seen.path
-        for seen in entry.files
-        if seen.role == "write"
-        and seen.digest not in (None, ABSENT)
-        and (now := facts.files.get(seen.asked)) not in (seen.digest, ABSENT, None)
-        and now not in facts.left.get(seen.path, frozenset())
-    ]
 
 
 def _input_difference(
@@ -304,7 +250,7 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     valid = None if facts.rerun or facts.again else _first_valid(facts, recorded.entries, newest_ok, now)
     wanting = _wanting(facts, valid, policy) if valid is not None else ""
     if valid is not None and valid.entry not in recorded.untrusted and not wanting:
-        changed = changed_products(facts, valid)
+        changed = fileholds.changed_products(facts.files, valid)
         since = f"; {', '.join(changed)} changed since" if changed else ""
         return Replay(valid, AS_RECORDED + since)
     if recorded.untrusted and not facts.rerun:

@@ -13,7 +13,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from keel_notebook.core.decide import Decision, Diverged, Execute, Facts, Refuse, Replay, Response, same
+from keel_notebook.core.decide import Decision, Diverged, Execute, Facts, Refuse, Replay, Response
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.lifecycle import NEW_KEY
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, FlowId, Input, Kind, Status

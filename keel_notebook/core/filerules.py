@@ -20,11 +20,17 @@ CHANGING = frozenset({"write", "remove", "rename"})
 
 
 class Kept(StrEnum):
-    """How a record keeps a file: the roles of ``FileSeen``, and three that become others."""
+    """How a record keeps a file: the roles of ``FileSeen``, and four that become others."""
 
     NOTHING = "nothing"
     UNSURE = "unsure"
     """An input, but nobody can tell with which content: kept as ``read`` without a digest."""
+    APPEND = "append"
+    """A log: no input and no product; it counts where a cell of this kernel removes it or writes it anew."""
+    LEFT = "left"
+    """Written where nobody's work is kept: it counts where a cell of this kernel wrote it too."""
+    BASE = "base"
+    """A database that was written: it counts where a cell of this kernel removes it or puts another in its place."""
     READ = "read"
     STAT = "stat"
     """Asked about, not opened: size and time of the last change count."""
@@ -85,10 +91,12 @@ def kept_as(seen: Observed) -> Kept:
     if seen.cache and not seen.mentioned:
         return Kept.NOTHING
     if "append" in seen.ways and "write" not in seen.ways:
-        return Kept.NOTHING  # a log: neither input nor product of this step
+        return Kept.APPEND if seen.after is not None else Kept.NOTHING
     if "database" in seen.ways:
         same = seen.before == seen.after if seen.known_before else not seen.written
-        return Kept.READ if seen.after is not None and same else Kept.NOTHING
+        if seen.after is None:
+            return Kept.NOTHING
+        return Kept.READ if same else Kept.BASE
     if not seen.folder and _was_changed(seen):
         return _changed(seen)
     through_python = _through_python(seen) if seen.ways else Kept.NOTHING
@@ -113,9 +121,9 @@ def _changed(seen: Observed) -> Kept:
         return Kept.CHANGED if ours else Kept.UNSURE
     if seen.after is None:
         return Kept.NOTHING if made or not seen.known_before else Kept.GONE
-    if seen.temporary or not seen.home or not (by_python or (seen.mentioned and seen.ours)):
+    if not (by_python or (seen.mentioned and seen.ours)):
         return Kept.NOTHING
-    return Kept.WRITE
+    return Kept.WRITE if seen.home and not seen.temporary else Kept.LEFT
 
 
 def _read_too(seen: Observed, *, by_python: bool) -> bool:

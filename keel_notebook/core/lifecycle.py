@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from keel_notebook.core.decide import Recorded, same
+from keel_notebook.core.decide import Recorded
 from keel_notebook.core.dotted import PATCHED
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 

@@ -73,9 +73,11 @@ class FileSeen(Struct, frozen=True, array_like=True, gc=False):
 
     ``role`` is ``read``, ``absent``, ``list`` (names in a folder), ``glob`` (what a pattern matches), ``stat`` (size
     and time), ``there`` (only that it exists), ``found`` (held before the step changed it), ``write`` (left by the
-    step), ``unfinished`` (what the step left running still writes it: never equal), ``uses``, ``makes`` or ``journal``
-    (that of an external command, as it stood before). ``stamp`` is (size, mtime_ns, ctime_ns, inode), the quick test,
-    empty where it would not tell the next change; ``digest`` the content, or what the role asks for.
+    step), ``left`` (the same where nobody's work is kept), ``append`` (what the step appended; ``stamp`` tells from
+    where to where), ``base`` (a database that it wrote), ``unfinished`` (what the step left running still writes it:
+    never equal), ``uses``, ``makes`` or ``journal`` (that of an external command, as it stood before). ``stamp`` is
+    (size, mtime_ns, ctime_ns, inode), the quick test, empty where it would not tell the next change; ``digest`` the
+    content, or what the role asks for.
     """
 
     path: str
@@ -87,7 +89,9 @@ class FileSeen(Struct, frozen=True, array_like=True, gc=False):
     @property
     def asked(self) -> str:
         """What is asked of the disk about it: the path where its content counts, else the role with it."""
-        return f"{self.role} {self.path}" if self.role in {"list", "glob", "stat", "there"} else self.path
+        if self.role == "append":
+            return f"append {self.stamp} {self.path}"
+        return f"{self.role} {self.path}" if self.role in {"list", "glob", "stat", "there", "base"} else self.path
 
 
 class NotStored(Struct, frozen=True, array_like=True, gc=False):

@@ -1,4 +1,4 @@
-"""What the steps below a step left in files: a file that a later step rewrote is no change of an earlier one's product.
+"""What recorded steps left in files: a file that a later step rewrote is no change of an earlier one's product.
 
 *Below* must be sure. A step that was above and executed anew may have left a new input, and a record must not hold
 over that. So a step counts as below only if, in every run that saw both, this one was met first (DESIGN 6, Files).
@@ -6,17 +6,22 @@ over that. So a step counts as below only if, in every run that saw both, this o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from keel_notebook.core.model import Digest, Entry, Kind, Status
 
 _MET = frozenset({Kind.STEP, Kind.MARKER})
 
 
-def left_below(
+_Left = Mapping[str, Mapping[Digest, str]]
+"""By path: what it held, and which step left that."""
+
+
+def left_by_others(
     candidates: Sequence[Entry], entries: Sequence[Entry], step: str, *, run: int
-) -> dict[str, frozenset[Digest]]:
-    """By path, what steps below ``step`` left in files that its records wrote, by the newest record of each.
+) -> tuple[_Left, _Left]:
+    """What steps below ``step`` left in files that its records wrote, by the newest record of each; and what all other
+    records left in them: those of the step itself in another state, and of steps that are not surely below.
 
     Args:
         candidates: the records of the step that may be replayed.
@@ -25,25 +30,30 @@ def left_below(
         run: the run of this kernel.
     """
     if not any(seen.role == "write" for entry in candidates for seen in entry.files):
-        return {}
-    writers: dict[str, Entry] = {}
+        return {}, {}
+    wrote = [entry for entry in entries if entry.kind is Kind.STEP and entry.status is Status.OK and _left(entry)]
+    newest = {entry.step: entry for entry in wrote}
+    met = _first_met(entries, {step, *newest})
+    below = {name for name in newest if name != step and _is_below(met.get(step, {}), met.get(name, {}), run)}
+    return (
+        _by_path(newest[name] for name in sorted(below)),
+        _by_path(entry for entry in wrote if entry.step not in below),
+    )
+
+
+def _is_below(mine: Mapping[int, int], theirs: Mapping[int, int], run: int) -> bool:
+    if run in theirs and run not in mine:
+        return False  # it was met in this kernel, and this step comes only now
+    both = mine.keys() & theirs.keys()
+    return bool(both) and all(mine[each] < theirs[each] for each in both)
+
+
+def _by_path(entries: Iterable[Entry]) -> _Left:
+    found: dict[str, dict[Digest, str]] = {}
     for entry in entries:
-        if entry.step != step and entry.kind is Kind.STEP and entry.status is Status.OK and _left(entry):
-            writers[entry.step] = entry
-    if not writers:
-        return {}
-    met = _first_met(entries, {step, *writers})
-    mine = met.get(step, {})
-    found: dict[str, set[Digest]] = {}
-    for name, entry in writers.items():
-        theirs = met.get(name, {})
-        both = mine.keys() & theirs.keys()
-        if run in theirs and run not in mine:
-            continue  # it was met in this kernel, and this step comes only now
-        if both and all(mine[each] < theirs[each] for each in both):
-            for path, digest in _left(entry).items():
-                found.setdefault(path, set()).add(digest)
-    return {path: frozenset(digests) for path, digests in found.items()}
+        for path, digest in _left(entry).items():
+            found.setdefault(path, {})[digest] = entry.step
+    return found
 
 
 def _left(entry: Entry) -> dict[str, Digest]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct, field
 
 from keel_notebook.core.cellcode import ParsedCell
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.harmless import root_name, words
 from keel_notebook.core.model import Digest

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
 
-from keel_notebook.core.decide import same
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Entry, Input
 
 Makers = Mapping[tuple[str, Digest], Collection[str]]

@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.core.decide import Difference, same
+from keel_notebook.core.decide import Difference
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Entry, Status, Write
 from keel_notebook.core.ports import Message
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.core.decide import AS_RECORDED, Difference, Part, same, shown
+from keel_notebook.core.decide import AS_RECORDED, Difference, Part, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status

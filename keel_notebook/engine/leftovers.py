@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from msgspec import Struct, field
 
-from keel_notebook.core.decide import same
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest
 
 

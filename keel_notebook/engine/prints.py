@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definition, Definitions, Digested, Digester

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from keel_notebook.core.decide import same
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input
 from keel_notebook.core.ports import PLAIN, Codec, FlowRecords, Known, Unpacked
 from keel_notebook.errors import DamagedError, UntrustedError

@@ -13,6 +13,7 @@ from keel_notebook.core.done import StepDone
 from keel_notebook.core.model import Digest, FileSeen
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
+from keel_notebook.core.rewritten import Rewritten
 from keel_notebook.core.sharing import AsItIs
 from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
 from keel_notebook.engine.leftovers import State
@@ -30,6 +31,10 @@ class Senses(Struct, frozen=True):
     kind_of: Callable[[Any], str]
     files_now: Callable[[Sequence[FileSeen]], Mapping[str, Digest | None]]
     """What the files that records speak of hold now, by ``FileSeen.asked``."""
+    rewritten: Callable[[Iterable[FileSeen], str], Mapping[str, Rewritten]]
+    """Of the files that records of a step speak of, those that a cell of this kernel changed after it left them."""
+    stands: Callable[[str], None]
+    """Told that the files of a step are now as it leaves them: it was executed and recorded, or replayed."""
     file_seen: Callable[[str, str], FileSeen]
     tied: Callable[[str], Collection[str]]
     """Other names that hold the value of a name, or a part of it: putting the name alone back would part them."""

@@ -6,34 +6,25 @@ point where the body would start: it is left alone, swapped for a replay that wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, assert_never
+from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
-from keel_notebook.core import environment, journalfiles, lifecycle, sharing
+from keel_notebook.core import journalfiles, lifecycle, sharing
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
-from keel_notebook.core.dotted import is_module
-from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Entry, FileSeen, FlowId, Input, Kind, Status
-from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.products import left_below
+from keel_notebook.core.fileholds import same
+from keel_notebook.core.model import Entry, FlowId, Kind, Status
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
-from keel_notebook.core.readers import read_later
 from keel_notebook.core.units import duration
 from keel_notebook.engine.attempt import Attempt, StepNow
-from keel_notebook.engine.lanes import LaneKeeper
-from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
+from keel_notebook.engine.looking import Looking
 from keel_notebook.engine.modes import IN_MODE
-from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import (
-    NONE,
     Body,
     Look,
-    Senses,
-    StepCell,
     Swap,
     not_rewound,
     now,
@@ -44,122 +35,8 @@ from keel_notebook.engine.stepparts import (
 from keel_notebook.errors import CannotStoreError, DivergenceError, KeelError, UntrustedError
 
 
-class Stepper:
+class Stepper(Looking):
     """Looks at steps and answers what to do with them."""
-
-    def __init__(
-        self,
-        *,
-        runner: Runner,
-        ledger: Ledger,
-        senses: Senses,
-        lanes: LaneKeeper,
-        records: Callable[[FlowId], FlowRecords],
-    ) -> None:
-        self._runner = runner
-        self._ledger = ledger
-        self._senses = senses
-        self._records = records
-        self.lanes = lanes
-
-    def look(self, flow: FlowId, cell: StepCell, *, root: str) -> Look:
-        """What the step is now, and what is recorded of it.
-
-        ``root`` is the first step of this kernel where nobody tells which notebook runs, else empty.
-        """
-        options, name, parsed = cell.options, cell.name, cell.parsed
-        records = self._records(flow)
-        wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
-        inputs = self.inputs(wanted, parsed, ignore=options.ignore)
-        seen = self.lanes.seen(records)
-        candidates = [e for e in lifecycle.of_step(seen, name) if e.code == parsed.code]
-        step = StepNow(
-            flow=flow,
-            name=name,
-            source=cell.source,
-            code=parsed.code,
-            inputs=inputs,
-            cell=parsed.names,
-            files=(*self._seen(options.uses, "uses"), *self._seen(options.journal_files, journalfiles.ROLE)),
-            makes=options.makes,
-            outputs=options.outputs,
-            always=options.always,
-            root=root,
-            parameters=self._ledger.parameters,
-            tree=parsed.parsed.tree,
-            as_is=name in self._ledger.as_is,
-        )
-        newest = lifecycle.newest_ok(records, name)
-        wanted_around = environment.wanted([*candidates, *([newest] if newest is not None else [])])
-        step = replace(step, surroundings=self._senses.surroundings(wanted_around, name))
-        facts = self._facts(cell, step, candidates, records)
-        recorded = lifecycle.recorded(seen, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
-        return Look(step, cell, facts, recorded, records)
-
-    def _facts(self, cell: StepCell, step: StepNow, candidates: Sequence[Entry], records: FlowRecords) -> d.Facts:
-        options, parsed, inputs = cell.options, cell.parsed, step.inputs
-        extra = {item.name for e in candidates for item in e.inputs} - inputs.keys() - set(options.ignore)
-        state, anew = self._ledger.leftovers.state, self._senses.anew()
-        return d.Facts(
-            name=cell.name,
-            code=parsed.code,
-            inputs=inputs,
-            extra=self.inputs(extra, parsed) if extra else {},
-            files=self._senses.files_now([seen for e in candidates for seen in e.files]),
-            left=left_below(candidates, records.entries, cell.name, run=self._runner.run),
-            surroundings=step.surroundings,
-            objects={e.entry: self._senses.objects(e.ambient) for e in candidates if sharing.asked(e.ambient)},
-            went_on=self._senses.went_on(records, step.root) if anew or environment.DAY in step.surroundings else NONE,
-            run=self._runner.run,
-            anew=anew,
-            needed=self._needed(cell.name, candidates, records.entries),
-            applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
-            ttl_s=options.ttl_s,
-            always=options.always,
-            rerun=cell.name in self._ledger.rerun,
-            parameters=self._ledger.parameters,
-            again=cell.name in self._ledger.again,
-            acted=journalfiles.acted(records.entries, cell.name, self._senses.files_now),
-        )
-
-    def _seen(self, paths: Iterable[str], role: str) -> Iterable[FileSeen]:
-        return (self._senses.file_seen(path, role) for path in paths)
-
-    def _needed(self, name: str, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
-        lost = frozenset(item.name for e in candidates for item in e.not_stored)
-        if not lost:
-            return lost
-        asked = lost & self._ledger.wanted
-        recorded = (read_later(entries, entry) for entry in candidates)
-        # What a step changed in an object that nobody can store: a later step replays without it, others do not.
-        changed = frozenset(name for e in candidates for name in e.ambient.get(LEFT, ()))
-        below = self._senses.read_below(name, False) - changed | self._senses.read_below(name, True)
-        return asked.union(*recorded, below & lost)
-
-    def inputs(self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = ()) -> dict[str, Input]:
-        """Inputs for the names, and for every name that functions among them read."""
-        found = {}
-        for name, digested in self._senses.reached(names, parsed).items():
-            if name in ignore:
-                continue
-            if (made_by := self._ledger.resources.get(name)) is not None:
-                # A resource is rebuilt in every run and never counts as changed (--always).
-                found[name] = Input(name, text_digest("resource", *made_by), True, producer=made_by[0], type="resource")
-                continue
-            value = self._senses.value(name)
-            absent = digested.digest == d.ABSENT
-            if is_module(name):
-                found[name] = Input(name, digested.digest, digested.weak, digested.reason, type="module")
-                continue
-            found[name] = Input(
-                name,
-                digested.digest,
-                digested.weak,
-                "absent" if absent else self._senses.preview(name, value),
-                self._ledger.producers.get(name, ""),
-                "" if absent else self._senses.kind_of(value),
-            )
-        return found
 
     def answer(self, look: Look, policy: d.Policy) -> Body | Swap:
         """Decide, and do all of it that comes before the body.
@@ -204,7 +81,7 @@ class Stepper:
     @staticmethod
     def _kept(look: Look, entry: Entry) -> frozenset[str]:
         left = {item.name: item.digest for item in entry.writes} | entry.ambient.get(LEFT, {})
-        return frozenset(n for n in look.facts.applied if d.same(left.get(n), look.step.inputs[n].digest))
+        return frozenset(n for n in look.facts.applied if same(left.get(n), look.step.inputs[n].digest))
 
     def held(self, look: Look) -> dict[str, State]:
         """The inputs of a step that hold its own change."""
@@ -247,7 +124,7 @@ class Stepper:
             return f"its own journal {acted} went on (KEEL-E033)"
         wanted = {name: item.digest for name, item in step.inputs.items() if of_data(item.digest)}
         held = self.inputs(wanted, look.cell.parsed)
-        changed = [name for name in wanted if name in held and not d.same(held[name].digest, wanted[name])]
+        changed = [name for name in wanted if name in held and not same(held[name].digest, wanted[name])]
         records = self._records(step.flow) if changed else None
         for name in changed:
             source = lifecycle.holding(records, name, wanted[name]) if records is not None else None
@@ -370,6 +247,8 @@ class Stepper:
             self._write_down(done, body.attempt.step.flow)
         else:
             self._ledger.note(done)
+        if done.entry is not None:
+            self._senses.stands(done.step)
 
     def unrecorded(self, body: Body, why: str) -> None:
         """Keep that a body ran and nothing of it could be recorded."""
@@ -387,6 +266,7 @@ class Stepper:
             now(step, REPLAYED), entry=entry.entry, why=swap.decision.why, replay_s=took, took_s=entry.took_s
         )
         self._write_down(done, step.flow)
+        self._senses.stands(step.name)
 
     def retire(self, step: StepNow, key: str) -> None:
         """Write that earlier records of the step are rejected (``rerun``, ``forget``) or its deaths are."""

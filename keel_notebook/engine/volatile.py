@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.core.decide import same
+from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Kind, Status, entry_id
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.volatile import STORIES, Story

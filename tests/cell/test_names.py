@@ -12,7 +12,7 @@ import pytest
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.names import Changed, NameWatch
 from keel_notebook.core.cellcode import parse_cell
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.reads import CellNames, analyse
 from tests.cell.shells import Digests, Unknown, run, shell
 

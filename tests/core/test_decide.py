@@ -5,7 +5,6 @@ import itertools
 import pytest
 
 from keel_notebook.core.decide import (
-    ABSENT,
     Difference,
     Diverged,
     Execute,
@@ -22,13 +21,14 @@ from keel_notebook.core.decide import (
     lacking,
     same,
 )
+from keel_notebook.core.fileholds import ABSENT, FilesNow
 from keel_notebook.core.model import Entry, FileSeen, Input, Kind, NotStored, Status, entry_id
 
 NOW = 1_000.0
 CODE = "c0de"
 INPUTS = {"a": Input("a", "d1", preview="7"), "b": Input("b", "d2")}
 NEEDED = frozenset({"con"})
-FACTS = Facts(name="fit", code=CODE, inputs=INPUTS, files={"in.csv": "f1"}, ttl_s=100.0, needed=NEEDED)
+FACTS = Facts(name="fit", code=CODE, inputs=INPUTS, files=FilesNow({"in.csv": "f1"}), ttl_s=100.0, needed=NEEDED)
 
 
 def record(seq: int, **changed: object) -> Entry:
@@ -224,8 +224,8 @@ def test_a_name_that_only_the_record_calls_an_input_is_compared_where_it_is_know
 
 def test_a_file_that_was_not_there_is_a_known_state():
     looked_for = record(1, files=(FileSeen("maybe.csv", "absent", ABSENT),))
-    still_absent = Facts(name="d", code=CODE, inputs=INPUTS, files={"maybe.csv": ABSENT})
-    there_now = Facts(name="d", code=CODE, inputs=INPUTS, files={"maybe.csv": "f7"})
+    still_absent = Facts(name="d", code=CODE, inputs=INPUTS, files=FilesNow({"maybe.csv": ABSENT}))
+    there_now = Facts(name="d", code=CODE, inputs=INPUTS, files=FilesNow({"maybe.csv": "f7"}))
     assert differences(still_absent, looked_for, now=NOW) == ()
     assert [d.part for d in differences(there_now, looked_for, now=NOW)] == [Part.FILE]
 
@@ -252,7 +252,7 @@ def test_another_parameter_set_is_no_divergence_and_its_records_stay(valid):
     """C78: the values chosen above pick the record; only within one set does a difference count as one."""
     other = record(9, inputs=(Input("a", "d9"), INPUTS["b"]), ambient={"saw": ["network"], "parameters": "p2"})
     own = record(5, ambient={"saw": ["network"], "parameters": "p1"}, code=CODE if valid else "0ther")
-    facts = Facts(name="fit", code=CODE, inputs=INPUTS, files={"in.csv": "f1"}, parameters="p1")
+    facts = Facts(name="fit", code=CODE, inputs=INPUTS, files=FilesNow({"in.csv": "f1"}), parameters="p1")
     stop = Policy(on_divergence=Response.FAIL)
     found = decide(facts, Recorded((other, own)), stop, now=NOW)
     if valid:

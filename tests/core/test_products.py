@@ -2,9 +2,11 @@
 
 import pytest
 
-from keel_notebook.core.decide import ABSENT, Facts, changed_products, differences
+from keel_notebook.core.decide import Facts, differences
+from keel_notebook.core.fileholds import ABSENT, FilesNow, changed_products
 from keel_notebook.core.model import Entry, FileSeen, Kind, Status, entry_id
-from keel_notebook.core.products import left_below
+from keel_notebook.core.products import left_by_others
+from keel_notebook.core.rewritten import Rewritten
 
 
 def entry(step, run, seq, *files, kind=Kind.STEP, status=Status.OK):
@@ -46,7 +48,8 @@ def met(step, run, seq):
 )
 def test_what_steps_below_left(story, run, left):
     mine = [each for each in story if each.step == "make" and each.kind is Kind.STEP]
-    assert left_below(mine, story, "make", run=run) == left
+    below, _ = left_by_others(mine, story, "make", run=run)
+    assert {path: {*held} for path, held in below.items()} == left
 
 
 @pytest.mark.parametrize(
@@ -73,19 +76,65 @@ def test_what_steps_below_left(story, run, left):
 )
 def test_when_a_file_is_a_difference(files, now, below, said):
     record = entry("make", 1, 1, *files)
-    facts = Facts(name="make", code="c", inputs={}, files={"x": now}, left={"x": frozenset(below)})
+    facts = Facts(name="make", code="c", inputs={}, files=FilesNow({"x": now}, {"x": dict.fromkeys(below, "up")}))
     assert [str(each) for each in differences(facts, record, now=0.0)] == said
 
 
 def test_listings_and_patterns_are_asked_for_apart_from_content():
     record = entry("s", 1, 1, ("d", "list", "names"), ("d", "read", "all"), ("d/*", "glob", "some"))
-    facts = Facts(name="s", code="c", inputs={}, files={"list d": "names", "d": "all", "glob d/*": "more"})
+    facts = Facts(name="s", code="c", inputs={}, files=FilesNow({"list d": "names", "d": "all", "glob d/*": "more"}))
     assert [str(each) for each in differences(facts, record, now=0.0)] == ["file d/* matches other files"]
 
 
 def test_a_changed_product_is_named():
     record = entry("make", 1, 1, ("x", "write", "d1"), ("y", "write", "d1"), ("z", "write", "d1"))
-    facts = Facts(
-        name="make", code="c", inputs={}, files={"x": "d2", "y": "d1", "z": "d3"}, left={"z": frozenset({"d3"})}
-    )
-    assert changed_products(facts, record) == ["x"]
+    files = FilesNow({"x": "d2", "y": "d1", "z": "d3"}, {"z": {"d3": "up"}})
+    assert changed_products(files, record) == ["x"]
+
+
+BY_PLAIN, BY_STEP = Rewritten("cell 3", anew=True), Rewritten("step up")
+ONLY_TOUCHED = Rewritten("cell 3", surely=False)
+LOGGED, UNTOLD = Rewritten("cell 3", appended=True), Rewritten("cell 3")
+HERE = "file x was changed by cell 3 since"
+
+
+@pytest.mark.parametrize(
+    ("files", "now", "by", "said"),
+    [
+        ([("x", "write", "d1")], "d9", BY_PLAIN, HERE),
+        ([("x", "write", "d1")], "d9", ONLY_TOUCHED, HERE),
+        ([("x", "write", "d1")], None, BY_PLAIN, HERE),
+        ([("x", "write", "d1")], "d1", BY_PLAIN, ""),
+        ([("x", "write", "d1")], "d2", BY_STEP, ""),  # the step below left that
+        ([("x", "write", "d1")], "d2", BY_PLAIN, HERE),  # a plain cell wrote the same
+        ([("x", "write", "d1")], "d3", None, "file x holds what make left"),  # in another state
+        ([("x", "write", ABSENT)], "d9", BY_PLAIN, HERE),
+        ([("x", "found", "d0"), ("x", "write", "d1")], "d0", BY_PLAIN, HERE),
+        ([("x", "found", "d0"), ("x", "write", "d1")], "d1", BY_PLAIN, HERE),  # equal is not applied
+        ([("x", "found", "d0"), ("x", "write", "d1")], "d1", ONLY_TOUCHED, ""),
+        ([("x", "found", "d0"), ("x", "write", "d1")], "d2", BY_STEP, ""),
+        ([("x", "append", "d1", (3, 7))], None, None, ""),
+        ([("x", "append", "d1", (3, 7))], None, BY_PLAIN, HERE),
+        ([("x", "append", "d1", (3, 7))], "d1", LOGGED, ""),  # what it appended still stands there
+        ([("x", "append", "d1", (3, 7))], None, LOGGED, ""),  # somebody rotated it, and others append to the new one
+        ([("x", "left", "d1")], "d9", None, ""),
+        ([("x", "left", "d1")], "d9", BY_PLAIN, HERE),
+        ([("x", "left", None)], None, BY_PLAIN, HERE),
+        ([("x", "base", None)], None, BY_PLAIN, HERE),
+        ([("x", "append", "d1", (3, 7))], None, UNTOLD, HERE),
+        ([("x", "base", None)], None, UNTOLD, ""),  # others insert as well
+        ([("x", "read", "d1")], "d1", BY_PLAIN, ""),
+    ],
+)
+def test_what_a_cell_of_this_kernel_did_to_a_product(files, now, by, said):
+    record = entry("make", 1, 1, *files)
+    asked = {seen.asked: now for seen in record.files}
+    seen = FilesNow(asked, {"x": {"d2": "up"}}, {"x": {"d3": "make"}}, {"x": by} if by else {})
+    facts = Facts(name="make", code="c", inputs={}, files=seen)
+    assert "; ".join(str(each) for each in differences(facts, record, now=0.0)) == said
+
+
+def test_what_other_records_left_is_known_by_their_steps():
+    story = [entry("above", 1, 1, ("x", "write", "d7")), MAKE, BELOW, entry("make", 1, 9, ("x", "write", "d4"))]
+    _, elsewhere = left_by_others(story[1:2], story, "make", run=2)
+    assert elsewhere == {"x": {"d7": "above", "d1": "make", "d4": "make"}}

@@ -16,7 +16,7 @@ from keel_notebook.capture.mentions import Mentions, texts_in
 from keel_notebook.capture.opens import Opens
 from keel_notebook.capture.places import Places
 from keel_notebook.capture.world import FileTouch, WorldSeen
-from keel_notebook.core.decide import ABSENT
+from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.filetexts import texts_of_source
 
 LATER = 10_000_000_000

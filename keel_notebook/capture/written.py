@@ -1,0 +1,136 @@
+"""What the cells of this kernel did to files since keel was loaded, steps and plain cells alike (DESIGN 6, Files).
+
+A step whose product somebody else changed is only told so; one whose product a cell of this very kernel wrote anew
+executes, because a plain Run All ends with what the step writes. Two roads: the audit hook names what Python changes,
+with the cell; native code and child processes are known by the time at which a file changed: it lies in a cell's.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from msgspec import Struct
+
+from keel_notebook.capture.audit import FILES, Args, unwatch, watch
+from keel_notebook.core.rewritten import Rewritten
+
+_TICK_NS = 10_000_000
+"""File systems stamp with a clock that ticks: a stamp may be older than the change by so much."""
+_CHANGES = frozenset({"write", "append", "remove", "rename"})
+_NAMED_BY = frozenset(FILES) - {"open", "os.listdir", "os.scandir", "sqlite3.connect", "os.mkdir"}
+_MOST = 100_000
+
+
+class _Cell(Struct):
+    """A cell of this kernel: what a person calls it, and when it ran."""
+
+    name: str
+    began: int
+    ended: int = 0
+
+
+class _Change(Struct, frozen=True):
+    at: int
+    how: str
+    cell: _Cell
+
+
+_THREAD = _Cell("a thread of this kernel", 0)
+
+
+class Written:
+    """Notes which files this process changes, and when each cell ran. All times are wall time in nanoseconds."""
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._anew: dict[str, _Change] = {}
+        """By absolute path: its last change through Python but for appending to it."""
+        self._appended: dict[str, _Change] = {}
+        self._cells: list[_Cell] = []
+        self._cell = _THREAD
+        self._stood: dict[str, int] = {}
+
+    def start(self, *, ran_before: bool) -> None:
+        """Note from now on. ``ran_before``: cells ran in this kernel already, and nobody knows what they wrote."""
+        self.stop()
+        self._forget()
+        if ran_before:
+            self._cells.append(_Cell("a cell that ran before keel was loaded", 0, time.time_ns()))
+        watch(self)
+
+    def stop(self) -> None:
+        """Note no longer. Safe to call twice."""
+        unwatch(self)
+
+    def begins(self, cell: str) -> None:
+        """A cell begins; ``cell`` is what a person calls it."""
+        self._cell = _Cell(cell, time.time_ns())
+
+    def ends(self) -> None:
+        """It ended, and its record is written."""
+        if self._cell is not _THREAD:
+            self._cell.ended = time.time_ns()
+            self._cells.append(self._cell)
+            self._cell = _THREAD
+
+    def stands(self, step: str) -> None:
+        """The running cell is this step, and its files are now as it leaves them: it was executed or replayed."""
+        self._stood[step] = time.time_ns()
+        if self._cell is not _THREAD:
+            self._cell.name = f"step {step}"
+
+    def note(self, event: str, args: Args) -> None:
+        """Called by the audit hook. Never raises: that would undo what the cell does."""
+        try:
+            if event == "open":
+                if not args[2] & (os.O_WRONLY | os.O_RDWR):
+                    return
+            elif event not in _NAMED_BY:
+                return
+            for how, path in FILES[event](args):
+                noted = self._appended if how == "append" else self._anew
+                if how in _CHANGES and not isinstance(path, int) and len(noted) < _MOST:
+                    noted[os.path.abspath(os.fsdecode(path))] = _Change(time.time_ns(), how, self._cell)
+        except Exception:  # noqa: BLE001 - a path that is none: nothing was changed
+            return
+
+    def since(self, full: str, step: str) -> Rewritten | None:
+        """Who in this kernel changed a file (absolute) after ``step`` last left it, as far as can be told."""
+        stood = self._stood.get(step, 0)
+        if (change := self._changed_anew(full)) is not None and change.at > stood:
+            return Rewritten(change.cell.name, anew=True)
+        if (change := self._appended.get(full)) is not None and change.at > stood:
+            return Rewritten(change.cell.name, appended=True)
+        try:
+            found = os.stat(full)
+        except (OSError, ValueError):
+            return None
+        content, other = (self._ran_at(at, stood) for at in (found.st_mtime_ns, found.st_ctime_ns))
+        if content or other:
+            return Rewritten(content or other, surely=bool(content))
+        return None
+
+    def _changed_anew(self, full: str) -> _Change | None:
+        """The last change of a file but for appending; a folder that was moved or removed takes its files along."""
+        last = self._anew.get(full)
+        folder = os.path.dirname(full)
+        while folder != os.path.dirname(folder):
+            change = self._anew.get(folder)
+            if change is not None and (last is None or change.at > last.at):
+                last = change
+            folder = os.path.dirname(folder)
+        return last
+
+    def _ran_at(self, at: int, stood: int) -> str:
+        """The cell that ran when a file was stamped, if that was after a step left it."""
+        if at <= stood - _TICK_NS:
+            return ""
+        ran = (each for each in reversed(self._cells) if each.ended > stood)
+        return next((each.name for each in ran if each.began - _TICK_NS <= at <= each.ended), "")
+
+
+WRITTEN = Written()
+"""Of this process."""

@@ -1,0 +1,117 @@
+"""Whether the files of a record are as the record needs them (DESIGN 6, Files). Pure.
+
+An input must hold what it held. A product counts for being there: changed by hand it is reported, not made again. But
+where the notebook itself changed it (a cell of this kernel, or a record of another state), a plain Run All would end
+with what the step writes, and so the step executes. *I don't know* means execute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from keel_notebook.core.model import Digest, Entry, FileSeen
+from keel_notebook.core.rewritten import Rewritten
+
+ABSENT = Digest("absent")
+"""What a name or a file that is not there counts as: a known state, equal to itself."""
+
+
+PRODUCTS = frozenset({"write", "found", "left", "append", "base"})
+"""Roles of files that a step wrote."""
+
+
+def same(recorded: Digest | None, current: Digest | None) -> bool:
+    """Whether two digests vouch for equal content. Unknown is never equal."""
+    return recorded is not None and current is not None and recorded == current
+
+
+class FilesNow(Struct, frozen=True):
+    """The files that the records of a step speak of, as they are now."""
+
+    now: Mapping[str, Digest | None] = field(default_factory=dict)
+    """What they hold, by ``FileSeen.asked``; None where that cannot be told."""
+    below: Mapping[str, Mapping[Digest, str]] = field(default_factory=dict)
+    """What recorded steps below this one left in files, and which of them."""
+    elsewhere: Mapping[str, Mapping[Digest, str]] = field(default_factory=dict)
+    """What other records left in them, and whose they are: of this step in another state, of steps above it."""
+    rewritten: Mapping[str, Rewritten] = field(default_factory=dict)
+    """Those that a cell of this kernel changed after this step last left them."""
+
+    def of(self, seen: FileSeen) -> Digest | None:
+        """What a file holds now."""
+        return self.now.get(seen.asked)
+
+    def is_of_below(self, seen: FileSeen) -> bool:
+        """Whether it holds what a step below left, and nobody else wrote that."""
+        step, by = self.below.get(seen.path, {}).get(self.of(seen) or Digest("")), self.rewritten.get(seen.path)
+        return step is not None and (by is None or by.by == f"step {step}")
+
+
+def holds(seen: FileSeen, files: FilesNow, entry: Entry) -> bool:
+    """Whether a file is as a record needs it: an input as it was, a product there and nobody's of this notebook."""
+    now, by = files.of(seen), files.rewritten.get(seen.path)
+    match seen.role:
+        case "left":
+            return by is None or same(seen.digest, now)
+        case "append":  # a log that somebody rotated, and to which others append, is no reason to append again
+            return by is None or by.appended or same(seen.digest, now)
+        case "base":
+            return by is None or not by.anew  # neither is what others insert
+        case "write":  # ``found`` says more where it was read too
+            if same(seen.digest, now) or files.is_of_below(seen):
+                return True
+            if now == ABSENT:
+                return False
+            return by is None and now not in files.elsewhere.get(seen.path, ())
+        case "found":
+            left = _left(seen.path, entry)
+            if files.is_of_below(seen):
+                return True
+            if by is not None and (by.surely or not same(left, now)):
+                return False
+            return same(seen.digest, now) or same(left, now)
+        case _:
+            return same(seen.digest, now)
+
+
+def _left(path: str, entry: Entry) -> Digest | None:
+    return next((each.digest for each in entry.files if each.path == path and each.role == "write"), None)
+
+
+def detail(seen: FileSeen, files: FilesNow) -> str:
+    """In which way a file is not as a record needs it."""
+    now = files.of(seen)
+    match seen.role:
+        case "append" | "left" | "base" | "write" | "found" if (by := files.rewritten.get(seen.path)) is not None:
+            return f"was changed by {by.by} since"
+        case "write" if now in (others := files.elsewhere.get(seen.path, {})) and now is not None:
+            return f"holds what {others[now]} left"
+    if now == ABSENT:
+        return "is missing"
+    match seen.role:
+        case "list":
+            return "holds other names"
+        case "glob":
+            return "matches other files"
+        case "absent":
+            return "is there now"
+        case "unfinished":
+            return "was still being written when the step ended"
+        case _ if seen.digest is None and seen.role != "found":
+            return "was changed while the step ran, or cannot be compared"
+        case _:
+            return "cannot be read" if now is None else "changed"
+
+
+def changed_products(files: FilesNow, entry: Entry) -> list[str]:
+    """Files that a step left and that hold something else now, though no recorded step below it left that."""
+    return [
+        seen.path
+        for seen in entry.files
+        if seen.role == "write"
+        and seen.digest not in (None, ABSENT)
+        and files.of(seen) not in (seen.digest, ABSENT, None)
+        and not files.is_of_below(seen)
+    ]
