@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
+from keel_notebook.core.chosen import LEFT_OUT
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.model import Digest, Entry, Input, Status
 from keel_notebook.core.options import StepOptions
@@ -50,9 +51,9 @@ def shortcomings(entry: Entry, namespace: Mapping[str, Any]) -> Iterator[str]:
     """What a record lacks, in a line each: values, state without a name, the late doings of threads (C19, C50).
 
     Left out is what is nobody's loss: a file that is closed in the ``namespace`` (``with open(…) as f`` leaves one),
-    and a value that was only shown: its output is recorded.
+    a value that was only shown: its output is recorded, and what the step's line itself leaves out.
     """
-    lost = [item for item in entry.not_stored if item.name != d.RESULT]
+    lost = [item for item in entry.not_stored if item.name != d.RESULT and not item.reason.startswith(LEFT_OUT)]
     lost = [item for item in lost if not is_closed_file(namespace.get(item.name))]
     if lost:
         listed = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in lost)

@@ -325,8 +325,10 @@ class Leader:
                 durable = here is not None and here.called
                 ended = outcome(Status(finished(result)), result, len(here.failed) if here is not None else 0)
                 entry = self._recording.step(self.attached, live, ended, durable=durable)
-                if entry is not None and look is not None and self._settings.mode == d.Mode.VERIFY:
-                    self.verifier.compare(look, entry, now=self._kernel.clock.now())
+                if entry is not None and look is not None:
+                    self._recording.slips(look, entry)
+                    if self._settings.mode == d.Mode.VERIFY:
+                        self.verifier.compare(look, entry, now=self._kernel.clock.now())
             elif isinstance(live, PlainAttempt):
                 self.last = cell
                 if finished(result) == Status.OK:

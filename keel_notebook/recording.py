@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from keel_notebook.automatic import Automatic
+from keel_notebook.capture.places import beside
 from keel_notebook.cells import shortcomings
-from keel_notebook.core.model import Entry
+from keel_notebook.core.chosen import Afterwards, slips
+from keel_notebook.core.model import Entry, Status
 from keel_notebook.engine.attempt import Outcome
 from keel_notebook.engine.plaincells import PlainAttempt
-from keel_notebook.engine.stepparts import Body
+from keel_notebook.engine.stepparts import Body, Look
 from keel_notebook.errors import InternalError, KeelError
 from keel_notebook.wiring import Attached, Kernel
 
@@ -56,6 +59,17 @@ class Recording(Struct, frozen=True):
         for line in shortcomings(entry, self.kernel.shell.user_ns):
             self.kernel.say(f"{step.name}: {line}")
         return entry
+
+    def slips(self, look: Look, entry: Entry) -> None:
+        """Say what the line of a step names and nobody finds, now that it has ended well."""
+        if entry.status is not Status.OK:
+            return
+        names, space = look.step.cell, self.kernel.shell.user_ns
+        wrote = {item.name for item in entry.writes} | {item.name for item in entry.not_stored} | {*entry.deleted}
+        wrote |= names.stores | names.maybe_stores | names.mutation_suspects | names.deletes | names.maybe_deletes
+        now = Afterwards(tuple(space), wrote, functools.partial(beside, str(self.kernel.cwd)))
+        for said in slips(look.cell.options, now):
+            self.kernel.say(f"{look.step.name}: {said}")
 
     def plain(self, attached: Attached, attempt: PlainAttempt, ended: Outcome) -> None:
         """Keep what a cheap cell of auto mode left."""

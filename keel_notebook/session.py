@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from IPython.core.error import InputRejected
 
 from keel_notebook.capture.cell import CellGate, RunningCell, finished
+from keel_notebook.capture.mark import find_step
 from keel_notebook.capture.seeds import SEEDS, unwatch_seeds, watch_seeds
 from keel_notebook.capture.started import note_start
 from keel_notebook.core.passes import Places
 from keel_notebook.engine import host
 from keel_notebook.engine.inside import run_inside
 from keel_notebook.errors import DiskFullError, InternalError, JournalUnreachableError, KeelError
+from keel_notebook.glance import goes_on, remembers_auto
 
 if TYPE_CHECKING:
     from keel_notebook.core.model import Entry
@@ -88,6 +90,7 @@ class Session:
         self._gate = CellGate()
         self._cell: RunningCell | None = None
         self._calls_told = ""
+        self._almost_told: set[str] = set()
         self._places = Places()
         self._again = False
         self._auto_sought = False
@@ -267,8 +270,18 @@ class Session:
     def _begins(self, cell: RunningCell) -> None:
         self._cell = cell
         self._again = self._places.again(cell.cell_id or cell.raw)
+        if _MAY_BE_A_MARK.search(cell.raw) and self.on and self.settings.mode != _OFF:
+            self._say_almost(cell.raw)
         if self._leader is not None:
             self._leader.begins()
+
+    def _say_almost(self, raw: str) -> None:
+        """Tell of a line that is almost a mark, once for each cell: it runs plainly, and nobody would know why."""
+        from keel_notebook.core.almost import almost  # noqa: PLC0415 only where a cell speaks of such things
+
+        if (said := almost(raw)) and raw not in self._almost_told:
+            self._almost_told.add(raw)
+            say(f"not a step: {said}" if find_step(raw) is None else said)
 
     def _decide(self, cell: RunningCell, tree: ast.Module) -> ast.Module:
         if not self.on or self.settings.mode == _OFF:
@@ -354,31 +367,9 @@ def _may_do_harm(cell: RunningCell) -> bool:
         return True
 
 
+_MAY_BE_A_MARK = re.compile("keel|step", re.IGNORECASE)
 _CLOCKS = re.compile(r"time|now|today|uuid|urandom|secrets|random|rng|clock|Generator", re.IGNORECASE)
 """What a cell says that may read a clock or entropy (``core.clocks`` has the list)."""
-
-
-def goes_on(setting: str, cwd: Path) -> bool:
-    """Whether something is recorded in the journal that this kernel would open: a cheap look that makes nothing."""
-    try:
-        return any(os.scandir(_flows(setting, cwd)))
-    except OSError:
-        return False
-
-
-def _flows(setting: str, cwd: Path) -> Path:
-    told = os.environ.get("JPY_SESSION_NAME", "")
-    beside = (cwd / told).resolve().parent if told.endswith(".ipynb") else cwd
-    return (cwd / Path(setting).expanduser() if setting else beside / ".keel") / "flows"
-
-
-def remembers_auto(setting: str, cwd: Path) -> bool:
-    """Whether any flow of the journal that this kernel would open is in auto mode: a cheap look that makes nothing."""
-    try:
-        flows = os.scandir(_flows(setting, cwd))
-        return any(b'"auto"' in Path(file.path).read_bytes() for file in flows if file.is_file())
-    except OSError:
-        return False  # no journal yet, or one that cannot be read: then whoever opens it says so
 
 
 def say(line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
 
@@ -45,3 +46,20 @@ class Places:
     def is_home(self, full: str) -> bool:
         """Whether it lies below the notebook's folder."""
         return full.startswith(self._root)
+
+
+def beside(root: str, path: str) -> list[str] | None:
+    """None where a path or pattern, seen from ``root``, names something that is there or nobody can tell.
+
+    Else what lies in its folder, written as the path is: what may have been meant.
+    """
+    full = os.path.join(root, path)
+    try:
+        if os.path.exists(full) or next(glob.iglob(full, recursive=True, include_hidden=True), None) is not None:
+            return None
+        folder = os.path.dirname(path)
+        return [os.path.join(folder, name) for name in os.listdir(os.path.join(root, folder))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError):
+        return None

@@ -281,7 +281,7 @@ def _same_set(facts: Facts, entry: Entry) -> bool:
 def _wanting(facts: Facts, valid: Entry, policy: Policy) -> str:
     """Why an equal record is not enough; empty if it is."""
     if lost := lacking(valid, facts.needed):
-        return f"{lost} could not be stored and is needed below"
+        return f"{lost} is not in its record and is needed below"
     if policy.mode is Mode.LIVE and (failed := owing(valid)):
         return failed
     saw = valid.ambient.get("saw", ("unknown",))
@@ -325,7 +325,7 @@ def _not_replayable(facts: Facts, valid: Entry | None, newest_ok: Entry | None, 
     if facts.rerun:
         return "a rerun was asked for and the mode is replay"
     if valid is not None:
-        return f"{lacking(valid, facts.needed)} could not be stored and the mode is replay"
+        return f"{lacking(valid, facts.needed)} is not in its record and the mode is replay"
     if newest_ok is None:
         return "there is no record of it and the mode is replay"
     return "; ".join(map(str, differences(facts, newest_ok, now=now)))

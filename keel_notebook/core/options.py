@@ -90,7 +90,7 @@ OPTIONS: Mapping[str, _Option] = {
 def parse_options(line: str) -> StepOptions:
     """The options of a step line. Raises SettingsError (E001) naming the part that cannot be read."""
     try:
-        words = shlex.split(line, comments=False)
+        words = shlex.split(without_comment(line), comments=False)
     except ValueError as error:
         raise SettingsError(where="the step line", detail=str(error).lower()) from None
     found: dict[str, Any] = {}
@@ -106,6 +106,23 @@ def parse_options(line: str) -> StepOptions:
 
 
 MAX_NAME = 10_000
+
+
+def without_comment(line: str) -> str:
+    """A step line without the ``# comment`` behind its name and options.
+
+    As in a shell it begins with a word of its own, outside of quotes; ``#7`` in the place of the name is a name.
+    """
+    quote, before = "", " "
+    for at, sign in enumerate(line):
+        if quote:
+            quote = "" if sign == quote and before != "\\" else quote
+        elif sign in "'\"" and before != "\\":
+            quote = sign
+        elif sign == "#" and before.isspace() and (line[:at].strip() or line[at + 1 : at + 2] in ("", " ", "\t")):
+            return line[:at]
+        before = sign
+    return line
 
 
 def _take(words: list[str], at: int, found: dict[str, Any]) -> int:

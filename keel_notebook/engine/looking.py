@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import environment, journalfiles, lifecycle, sharing
+from keel_notebook.core.chosen import asked_for_now
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.fileholds import ABSENT, FilesNow
 from keel_notebook.core.ids import text_digest
@@ -92,7 +93,7 @@ class Looking:
             went_on=self._senses.went_on(records, step.root) if anew or environment.DAY in step.surroundings else NONE,
             run=self._runner.run,
             anew=anew,
-            needed=self._needed(cell.name, candidates, records.entries),
+            needed=self._needed(cell, candidates, records.entries),
             applied=frozenset(n for n, i in inputs.items() if state(cell.name, n, i.digest) is State.APPLIED),
             ttl_s=options.ttl_s,
             always=options.always,
@@ -110,11 +111,11 @@ class Looking:
         below, elsewhere = left_by_others(candidates, records.entries, name, run=self._runner.run)
         return FilesNow(self._senses.files_now(asked), below, elsewhere, self._senses.rewritten(asked, name))
 
-    def _needed(self, name: str, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
+    def _needed(self, cell: StepCell, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
         lost = frozenset(item.name for e in candidates for item in e.not_stored)
         if not lost:
             return lost
-        asked = lost & self._ledger.wanted
+        name, asked = cell.name, (lost & self._ledger.wanted) | asked_for_now(candidates, cell.options.outputs)
         recorded = (read_later(entries, entry) for entry in candidates)
         # What a step changed in an object that nobody can store: a later step replays without it, others do not.
         changed = frozenset(name for e in candidates for name in e.ambient.get(LEFT, ()))

@@ -7,25 +7,17 @@ The write order is the product's promise and is visible here: ``running`` is wri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 
 from msgspec.structs import replace
 
 from keel_notebook.core import environment
 from keel_notebook.core.ambient_ports import StepRan
 from keel_notebook.core.atwork import GOING_ON
+from keel_notebook.core.chosen import LEFT_OUT, chosen
 from keel_notebook.core.decide import FAILED_CALLS, RESULT
 from keel_notebook.core.dotted import PATCHED, value_at
-from keel_notebook.core.model import (
-    Effect,
-    Entry,
-    Input,
-    Kind,
-    NotStored,
-    Problem,
-    Status,
-    Write,
-    entry_id,
-)
+from keel_notebook.core.model import Effect, Entry, Input, Kind, NotStored, Problem, Status, Write, entry_id
 from keel_notebook.core.ports import Changed, WorldSeen
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
@@ -182,9 +174,8 @@ class Runner(PutBack):
         if changed.patched:
             own[PATCHED] = list(changed.patched)
         ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own | {**changed.objects}
-        written = changed.written
-        if step.outputs:
-            written = tuple(name for name in step.outputs if name in parts.namespace)
+        types = {name: type(parts.namespace.get(name)) for name in changed.written}
+        written, left_out = chosen(step.outputs, changed.written, free=lambda name: types[name] is ModuleType)
         entry = replace(
             entry,
             inputs=self._inputs(entry, changed),
@@ -203,12 +194,12 @@ class Runner(PutBack):
         packed = parts.codec.pack(names, result=result, known=known)
         if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
-        changed_ones = {item.name for item in packed.not_stored if item.name in changed.in_place}
+        lost = packed.not_stored + tuple(NotStored(name, types[name].__qualname__, LEFT_OUT) for name in left_out)
+        changed_ones = {item.name for item in lost if item.name in changed.in_place}
         if changed_ones:
             ambient[LEFT] = {item.name: item.digest for item in parts.kept_inputs(sorted(changed_ones))}
         lost = tuple(
-            replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item
-            for item in packed.not_stored
+            replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item for item in lost
         )
         if unfinished:
             ambient[GOING_ON] = sorted(unfinished - {*changed.written})

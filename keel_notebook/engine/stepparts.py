@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import environment
+from keel_notebook.core.chosen import LEFT_OUT
 from keel_notebook.core.done import StepDone
-from keel_notebook.core.model import Digest, FileSeen
+from keel_notebook.core.model import Digest, FileSeen, NotStored
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
 from keel_notebook.core.rewritten import Rewritten
@@ -18,7 +19,7 @@ from keel_notebook.core.sharing import AsItIs
 from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.modes import IN_MODE
-from keel_notebook.errors import ActedError, DeadError, DivergenceError, KeelError, UntrustedError
+from keel_notebook.errors import ActedError, CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
 
 class Senses(Struct, frozen=True):
@@ -132,6 +133,15 @@ def refusal(look: Look, code: str, why: str, *, journal: str) -> KeelError:
             return UntrustedError(what=f"the record of step {name}", id=journal)
         case _:
             return DivergenceError(step=name, detail=why, **IN_MODE[d.Mode.REPLAY])
+
+
+def not_held(step: str, lost: NotStored) -> CannotStoreError:
+    """The refusal of a cell that reads what the record of ``step`` does not hold (E020)."""
+    said: dict[str, str] = {}
+    if lost.reason.startswith(LEFT_OUT):
+        said["why"] = f"`--outputs` on the line of step {step} leaves it out, so that a replay has nothing to put back."
+        said["next"] = f"Run the cell of step {step} again, it executes. Add {lost.name} to its `--outputs` to keep it."
+    return CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason, **said)
 
 
 def would_run(decision: d.Decision) -> bool:

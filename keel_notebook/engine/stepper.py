@@ -26,6 +26,7 @@ from keel_notebook.engine.stepparts import (
     Body,
     Look,
     Swap,
+    not_held,
     not_rewound,
     now,
     refusal,
@@ -138,11 +139,9 @@ class Stepper(Looking):
 
         The step that makes the value executes next time, in this kernel and in the next.
         """
-        wanted = sorted(set(names) & self._ledger.missing.keys())
-        if wanted:
+        if wanted := sorted(set(names) & self._ledger.missing.keys()):
             self._ledger.wanted.update(wanted)
-            step, lost = self._ledger.missing[wanted[0]]
-            raise CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason)
+            raise not_held(*self._ledger.missing[wanted[0]])
 
     def complete(self, look: Look) -> None:
         """Refuse a step that is to run on an object which lacks a replayed step's change. Raises E020."""

@@ -99,7 +99,7 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         --journal-file FILE …   the journal of an external command: changed in a run that failed, it is not run again
         --inputs NAME …         names that count as inputs besides those found
         --ignore NAME …         names that do not count
-        --outputs NAME …        store these names only
+        --outputs NAME …        store these names only; where another one is read below, the step executes
         --always                a resource (client, connection): executed in every run, never stored
         --max-attempts N        kernel deaths in this step before it counts as dead (3)
         --on-divergence WORD    fail: stop where something differs; warn: say it and execute; branch: in a new lane

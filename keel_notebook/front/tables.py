@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from keel_notebook.core.chosen import LEFT_OUT
 from keel_notebook.core.model import NotStored
 from keel_notebook.core.plans import Action, PlanReport
 from keel_notebook.core.report import StatusReport, StepRow
@@ -58,7 +59,7 @@ def _status_blocks(report: StatusReport) -> Iterator[Block]:
     else:
         yield _status_table(report)
     for row in report.steps:
-        yield from (Line(_lost(row.name, item), Tone.WARN) for item in row.not_stored)
+        yield from _lost(row.name, row.not_stored)
     yield from (Line(_waits(wait), Tone.STRONG) for wait in report.waits)
     yield from (Line(note, Tone.WARN) for note in report.notes)
 
@@ -119,8 +120,14 @@ def _saved(row: StepRow) -> str:
     return duration(saved) if saved >= _SHORT else ""
 
 
-def _lost(step: str, item: NotStored) -> str:
-    return f"{step}: {item.name} ({item.type}) is not stored: {item.reason}"
+def _lost(step: str, lost: Sequence[NotStored]) -> Iterator[Line]:
+    """What a record lacks, a line each; what a step's own line leaves out needs no warning and one line."""
+    by_choice = [item.name for item in lost if item.reason.startswith(LEFT_OUT)]
+    for item in lost:
+        if item.name not in by_choice:
+            yield Line(f"{step}: {item.name} ({item.type}) is not stored: {item.reason}", Tone.WARN)
+    if by_choice:
+        yield Line(f"{step}: {LEFT_OUT}: {', '.join(by_choice)}", Tone.QUIET)
 
 
 class PlanTable(Page):
@@ -201,7 +208,7 @@ def _why_blocks(report: WhyReport) -> Iterator[Block]:
         yield Code(report.diff, diff=True)
     if len(report.attempts) > 1 or any(a.end != "ok" for a in report.attempts):
         yield _attempts(report.attempts)
-    yield from (Line(_lost(report.step, item), Tone.WARN) for item in report.not_stored)
+    yield from _lost(report.step, report.not_stored)
     yield from (Line(note, Tone.QUIET) for note in report.notes)
 
 

@@ -43,5 +43,6 @@ export function usesKeel(sources: Iterable<string>): boolean {
 function firstWord(line: string): string {
   const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+))/.exec(line.trim());
   const word = quoted?.[1]?.replace(/\\(.)/g, '$1') ?? quoted?.[2] ?? quoted?.[3] ?? '';
-  return quoted?.[3] !== undefined && word.startsWith('--') ? '' : word;
+  const none = word === '#' || word.startsWith('--'); // a comment or an option stands where the name would
+  return quoted?.[3] !== undefined && none ? '' : word;
 }

@@ -48,6 +48,8 @@ describe('the step line of a cell', () => {
     ["%%keel_step 'it is'", 'it is'],
     ['%%keel_step --always\nx = 1', 'id-7'],
     ['%%keel_step', 'id-7'],
+    ['%%keel_step load # three hours', 'load'],
+    ['%%keel_step # three hours', 'id-7'],
     ['x = 1\n%%keel_step load', null],
     ['%%keel_steps load', null],
     ['', null]

@@ -27,6 +27,7 @@ SAMPLES = {
     "--ttl": ("7d", "ttl_s", 604800.0),
     "--uses": ("a.csv b.csv", "uses", ("a.csv", "b.csv")),
     "--makes": ("'out file.csv'", "makes", ("out file.csv",)),
+    "--journal-file": ("own.log", "journal_files", ("own.log",)),
     "--inputs": ("x", "inputs", ("x",)),
     "--outputs": ("y z", "outputs", ("y", "z")),
     "--ignore": ("t0", "ignore", ("t0",)),
@@ -128,3 +129,22 @@ def test_any_line_parses_or_is_refused(line):
 def test_any_cell_has_a_marker_or_none(cell):
     marker = find_marker(cell)
     assert marker is None or cell.splitlines()[marker.at].strip()
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "uses"),
+    [
+        ("x # three hours", "x", ()),
+        ("x # it's slow", "x", ()),
+        ("x #comment --uses a", "x", ()),
+        ("x --uses a.csv # --ttl 2h", "x", ("a.csv",)),
+        ("x --uses a#b.csv '# c'", "x", ("a#b.csv", "# c")),
+        ('"x # y" --uses "a # b"', "x # y", ("a # b",)),
+        ("#7", "#7", ()),
+        ("# no name", "", ()),
+        (r"it\'s # slow", "it's", ()),
+    ],
+)
+def test_a_comment_may_stand_behind_the_options(line, name, uses):
+    options = parse_options(line)
+    assert (options.name, options.uses) == (name, uses)
