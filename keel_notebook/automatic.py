@@ -8,7 +8,7 @@ from keel_notebook.capture.cell import RunningCell
 from keel_notebook.cells import Analysis
 from keel_notebook.core.auto import MIN_SECONDS, Role, is_cheap, role_of
 from keel_notebook.core.model import Status
-from keel_notebook.core.units import duration
+from keel_notebook.core.units import duration, ran_as
 from keel_notebook.engine.attempt import Outcome
 from keel_notebook.engine.plaincells import Left, PlainAttempt, PlainNow
 from keel_notebook.engine.stepparts import Body
@@ -73,7 +73,7 @@ class Automatic(Struct):
         if which not in self._told:
             self._told.add(which)
             why = "it talks to a shell or to IPython; it runs in every pass"
-            self.kernel.say(f"cell {entry.occurrence} took {duration(took)} and is not saved: {why}")
+            self.kernel.say(f"{ran_as(entry.occurrence)} took {duration(took)} and is not saved: {why}")
 
 
 __all__ = ["MIN_SECONDS", "Automatic"]

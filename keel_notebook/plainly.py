@@ -17,6 +17,7 @@ from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Status, Write
 from keel_notebook.core.reads import CellNames
 from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of
+from keel_notebook.core.units import ran_as
 from keel_notebook.engine.plaincells import PlainNow, plain_entry
 from keel_notebook.errors import KeelError
 from keel_notebook.wiring import Attached, Kernel
@@ -46,7 +47,7 @@ class Plainly(Struct, frozen=True):
         ledger, space = self.kernel.ledger, self.kernel.shell.user_ns
         names, cell = ran.said.names, ran.cell
         bound = names.stores | names.maybe_stores
-        ledger.bound(bound | names.deletes, f"cell {cell.execution_count}")
+        ledger.bound(bound | names.deletes, ran_as(cell.execution_count))
         ledger.origins.ran(ran.said.parsed, ended_well=ran.status is Status.OK)
         if not ran.early:
             ledger.ids.update({name: id(space[name]) for name in bound if name in space})

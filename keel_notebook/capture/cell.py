@@ -23,6 +23,7 @@ from keel_notebook.capture.mark import find_step, mark
 from keel_notebook.capture.truebuiltins import TrueBuiltins
 from keel_notebook.capture.written import WRITTEN
 from keel_notebook.core.options import Marker
+from keel_notebook.core.units import ran_as
 
 __all__ = ["CellGate", "RunningCell", "call", "finished", "mark"]
 
@@ -146,7 +147,7 @@ class CellGate:
         self._display_failed = getattr(self._shell, "_last_traceback_during_displayhook", False)
         self._register()
         self._cell = cell = self._describe(info)
-        WRITTEN.begins(f"cell {cell.execution_count}")
+        WRITTEN.begins(ran_as(cell.execution_count))
         try:
             self._on_start(cell)
         except Exception as error:  # noqa: BLE001 kept for on_fault, who may refuse the cell

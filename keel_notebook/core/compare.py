@@ -18,6 +18,7 @@ from keel_notebook.core.model import Entry, EntryId, Input
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.record import as_dict
 from keel_notebook.core.sources import code_diff, same_code
+from keel_notebook.core.units import maker
 from keel_notebook.core.why import Differs, utc, why
 
 
@@ -141,7 +142,7 @@ def _pairs(base: Entry | None, inputs: Sequence[Input]) -> Iterator[Compared]:
             recorded=_side(old),
             current=_side(new),
             same=_verdict(old, new),
-            producer=(new or old or Input(name, None)).producer,
+            producer=maker((new or old or Input(name, None)).producer),
         )
 
 

@@ -16,6 +16,7 @@ from keel_notebook.core.lifecycle import rejected
 from keel_notebook.core.model import Effect, Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
 from keel_notebook.core.restore import SUSPECTS, definitions_in, names_of
+from keel_notebook.core.units import ran_as
 
 
 class Rerun(Struct, frozen=True):
@@ -29,7 +30,7 @@ class Rerun(Struct, frozen=True):
     @property
     def cell(self) -> str:
         """What to call it."""
-        return f"step {self.entry.step}" if self.entry.step else f"cell {self.entry.occurrence}"
+        return f"step {self.entry.step}" if self.entry.step else ran_as(self.entry.occurrence)
 
     by_hand: str = ""
     """Why only a person may run it; empty where it can be run from here."""

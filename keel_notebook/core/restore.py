@@ -18,6 +18,7 @@ from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.lifecycle import RECORDS, rejected
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
+from keel_notebook.core.units import ran_as
 
 SUSPECTS = "suspects"
 """The ``ambient`` key under which a plain cell's entry keeps names that it may have changed in place."""
@@ -154,8 +155,8 @@ class _Names:
     def _why(self, name: str, entry: Entry) -> str:
         reason = next((item.reason for item in entry.not_stored if item.name == name), "")
         if entry.kind is Kind.PLAIN:
-            first = f"run cell {made.occurrence}, then " if (made := self._made.get(name)) else "run "
-            return ": ".join(filter(None, (f"{first}cell {entry.occurrence}", reason)))
+            first = f"run {ran_as(made.occurrence)}, then " if (made := self._made.get(name)) else "run "
+            return ": ".join(filter(None, (first + ran_as(entry.occurrence), reason)))
         if is_unfinished(entry):
             return f"run step {entry.step}: {_ended(entry)}"
         reason = self._gone.get(entry.entry, "") or reason or "a resource is never stored"
@@ -164,7 +165,7 @@ class _Names:
 
 def called(cell: Entry) -> str:
     """What to call a cell."""
-    return f"step {cell.step}" if cell.step else f"cell {cell.occurrence}"
+    return f"step {cell.step}" if cell.step else ran_as(cell.occurrence)
 
 
 def _ended(attempt: Entry) -> str:

@@ -107,3 +107,17 @@ def middle(text: str, limit: int) -> str:
     keep = limit - len(ELLIPSIS)
     head = (keep + 1) // 2
     return text[:head] + ELLIPSIS + text[len(text) - (keep - head) :]
+
+
+def ran_as(count: int) -> str:
+    """What to call a plain cell that ran: by its prompt, as tracebacks do. "cell 7" is the seventh from the top."""
+    return f"cell In[{count}]"
+
+
+_BEFORE = re.compile(r"cell (\d+)")
+
+
+def maker(producer: str) -> str:
+    """The cell that made a value, as entries keep it, for people; older ones say "cell 7" of a prompt."""
+    found = _BEFORE.fullmatch(producer)
+    return ran_as(int(found[1])) if found else producer

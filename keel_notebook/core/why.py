@@ -22,7 +22,7 @@ from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
 from keel_notebook.core.record import as_dict
 from keel_notebook.core.sources import code_diff, same_code
 from keel_notebook.core.states import root_of
-from keel_notebook.core.units import duration, in_a_row, middle, one_line, size
+from keel_notebook.core.units import duration, in_a_row, maker, middle, one_line, size
 from keel_notebook.errors import UnknownNameError
 
 
@@ -238,13 +238,15 @@ def _reasons(sides: _Sides) -> str:
 
 
 def _reason(item: Difference, producer: str) -> str:
-    return f"{item} (made by {producer})" if producer and item.part is Part.INPUT else str(item)
+    return f"{item} (made by {maker(producer)})" if producer and item.part is Part.INPUT else str(item)
 
 
 def _differs(sides: _Sides) -> Iterator[Differs]:
-    makers = {item.name: item.producer for item in _current(sides)[1]}
+    makers = {item.name: maker(item.producer) for item in _current(sides)[1]}
     for item in sides.done.differs if sides.done else ():
-        yield Differs(str(item.part), item.name, item.recorded, item.current, item.detail, makers.get(item.name, ""))
+        yield Differs(
+            str(item.part), item.name, item.recorded, item.current, item.detail, maker(makers.get(item.name, ""))
+        )
 
 
 def _inputs(sides: _Sides) -> Iterator[InputPair]:
@@ -260,7 +262,7 @@ def _inputs(sides: _Sides) -> Iterator[InputPair]:
             current=shown(new) if new else "",
             same=same(old.digest, new.digest) if old and new else None,
             weak=any(item.weak for item in (old, new) if item is not None),
-            producer=(new or old or Input(name, None)).producer,
+            producer=maker((new or old or Input(name, None)).producer),
         )
 
 

@@ -16,6 +16,7 @@ from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Kind, NotStored
 from keel_notebook.core.ports import Known
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, Origins
+from keel_notebook.core.units import ran_as
 from keel_notebook.engine.leftovers import Leftovers
 
 PAUSE_S = 0.5
@@ -108,7 +109,7 @@ class Ledger(Struct):
         """A cell of auto mode that is no step ran, or what it left was put back: its names are no step's any more."""
         in_place = frozenset(in_place)
         touched = {item.name for item in entry.writes} | {item.name for item in entry.not_stored} | {*entry.deleted}
-        self.bound(touched - in_place, f"cell {entry.occurrence}")
+        self.bound(touched - in_place, ran_as(entry.occurrence))
         for name in in_place:
             self.digests.pop(name, None)
             self.stored.pop(name, None)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from keel_notebook.core.model import Entry
 from keel_notebook.core.ports import Message
-from keel_notebook.core.units import count, duration, size
+from keel_notebook.core.units import count, duration, maker, size
 from keel_notebook.front.logtable import entry_dict, stored_bytes
 from keel_notebook.front.page import Block, Code, Column, Field, Line, Page, Table, Tone
 from keel_notebook.front.tables import local_time
@@ -118,7 +118,7 @@ def _blocks(report: ShowReport) -> Iterator[Block]:
         yield Line("deleted: " + ", ".join(entry.deleted))
     yield from (Line(f"not stored: {i.name} ({i.type}): {i.reason}", Tone.WARN) for i in entry.not_stored)
     if entry.inputs:
-        yield _table(_READ, [(i.name, i.type, i.preview, i.producer, _weak(i.weak)) for i in entry.inputs])
+        yield _table(_READ, [(i.name, i.type, i.preview, maker(i.producer), _weak(i.weak)) for i in entry.inputs])
     if entry.files:
         yield _table(_FILES, [(f.path, f.role, _weak(f.weak)) for f in entry.files])
     yield Line("code", Tone.STRONG)

@@ -137,11 +137,11 @@ print(next(gen), m, k, lock.locked())
     book.start()
     book.execute("%load_ext keel_notebook")
     shown = book.execute("%keel restore").text
-    assert "not restored: lock (run cell 4" in shown
+    assert "not restored: lock (run cell In[4]" in shown
     assert "not restored: gen (run" in shown
     assert book.execute("print(k, m)").text == "1 2\n"
     shown = book.execute("%keel restore --run").text
-    assert "ran, because no record holds what they make: cell 4, step cell-4" in shown
+    assert "ran, because no record holds what they make: cell In[4], step cell-4" in shown
     assert book.execute("print(next(gen), lock.locked())").text == "0 False\n"
 
 

@@ -30,8 +30,8 @@ def test_after_a_kill_the_session_is_back_without_a_run_all(notebook):
     shown = book.execute("%keel restore")
     assert shown.status == "ok", shown.error
     assert "restored without running a cell: big, p, rows" in shown.text
-    assert "not restored: n (run cell 3)" in shown.text
-    assert "not restored: view (run cell 6)" in shown.text
+    assert "not restored: n (run cell In[3])" in shown.text
+    assert "not restored: view (run cell In[6])" in shown.text
     assert (
         book.execute("print(big[0], isinstance(p, P), p.x, rows, np.pi > 3, helper(1))").text
         == "1.0 True 5 [4] True 2\n"

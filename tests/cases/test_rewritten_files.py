@@ -286,7 +286,7 @@ def test_after_a_kill_the_plain_cell_and_the_step_both_write_and_again_in_the_sa
         assert nb.run_all()[-1].text == "B\n"
         shown = nb.rerun()
         assert shown[-1].text == "B\n"
-        assert "make executes: file a.txt was changed by cell 3 since" in shown[1].stderr
+        assert "make executes: file a.txt was changed by cell In[3] since" in shown[1].stderr
         assert nb.hits == "make make"
         assert nb.run_all()[-1].text == "B\n", "the same kernel: the plain cell wrote it once more"
         assert nb.hits == "make make make"

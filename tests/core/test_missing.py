@@ -63,7 +63,7 @@ def test_a_cell_starts_from_the_values_that_it_had():
     story.cell(holds="n")
     story.cell("n", lost="frame")
     story.cell("n", holds="n")
-    assert story.to_run("frame") == [("cell 2", {"n": 1})]
+    assert story.to_run("frame") == [("cell In[2]", {"n": 1})]
 
 
 def test_a_chain_of_large_values_runs_from_where_it_starts_and_in_order():
@@ -72,7 +72,7 @@ def test_a_chain_of_large_values_runs_from_where_it_starts_and_in_order():
     story.cell("n", lost="frame")
     story.cell("frame", lost="frame")
     story.cell("frame", holds="total", step="sum")
-    assert story.to_run("frame") == [("cell 2", {"n": 1}), ("cell 3", {})]
+    assert story.to_run("frame") == [("cell In[2]", {"n": 1}), ("cell In[3]", {})]
 
 
 def test_cells_that_nothing_missing_needs_do_not_run():
@@ -80,7 +80,7 @@ def test_cells_that_nothing_missing_needs_do_not_run():
     story.cell(holds="a", step="a")
     story.cell(lost="con")
     story.cell("a", lost="other")
-    assert story.to_run("con") == [("cell 2", {})]
+    assert story.to_run("con") == [("cell In[2]", {})]
     assert story.to_run() == []
     assert story.to_run("nobody") == []
 
@@ -90,7 +90,7 @@ def test_plain_cells_without_a_record_run_and_what_they_only_define_need_not():
     story.cell(holds="np f", source="import numpy as np\ndef f(): pass", auto=False)
     story.cell(holds="n", source="n = 3", auto=False)
     story.cell("np f n", holds="x", source="x = f(n)", auto=False)
-    assert story.to_run("x") == [("cell 2", {}), ("cell 3", {})]
+    assert story.to_run("x") == [("cell In[2]", {}), ("cell In[3]", {})]
 
 
 def by_hand(story, name):

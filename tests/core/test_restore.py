@@ -71,13 +71,13 @@ def test_a_name_comes_from_the_last_step_that_bound_it():
 def test_a_name_that_a_plain_cell_bound_since_is_named_with_its_cell():
     found = holdings([entry(step="a", writes=["x"]), plain("x = 1", ["x"], occurrence=7)])
     assert found.held == {}
-    assert [(lost.name, lost.reason) for lost in found.lost] == [("x", "run cell 7")]
+    assert [(lost.name, lost.reason) for lost in found.lost] == [("x", "run cell In[7]")]
 
 
 def test_a_name_that_a_plain_cell_may_have_changed_does_not_come_back_older_than_it_was():
     found = holdings([entry(step="load", writes=["df"]), plain("df['y'] = 1", suspects=["df"], occurrence=3)])
     assert found.held == {}
-    assert [(lost.name, lost.reason) for lost in found.lost] == [("df", "run cell 3")]
+    assert [(lost.name, lost.reason) for lost in found.lost] == [("df", "run cell In[3]")]
 
 
 def test_a_replay_binds_again_what_the_record_holds():
@@ -223,4 +223,4 @@ def test_a_class_of_a_plain_cell_that_another_one_changed_is_not_defined_as_it_w
     cell, other = plain("class K: n = 1", ["K"]), plain("K.n = 2", suspects=["K"], occurrence=5)
     found = holdings([cell, other])
     assert found.definitions == ()
-    assert [(lost.name, lost.reason) for lost in found.lost] == [("K", "run cell 2, then cell 5")]
+    assert [(lost.name, lost.reason) for lost in found.lost] == [("K", "run cell In[2], then cell In[5]")]

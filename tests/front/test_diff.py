@@ -25,7 +25,7 @@ def test_a_step_that_executed_stands_beside_its_record_with_both_values(story):
     found = compare("fit", story.records, done, NOWHERE)
     (pair,) = found.inputs
     assert (pair.recorded.preview, pair.current.type, pair.current.preview) == ("a was d7", "int", "9")
-    assert (pair.same, pair.producer) == (False, "cell 2")
+    assert (pair.same, pair.producer) == (False, "cell In[2]")
     assert ("-b = a" in found.diff, "+b = a + 1" in found.diff, found.equal) == (True, True, False)
     assert found.to_dict()["inputs"][0]["current"] == {"type": "int", "preview": "9"}
     page = DiffTable(found)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keel_notebook.core.units import age, count, duration, middle, one_line, size
+from keel_notebook.core.units import age, count, duration, maker, middle, one_line, size
 
 from .conftest import HOSTILE
 
@@ -85,3 +85,17 @@ def test_middle_keeps_both_ends(text, limit):
     cut = middle(text, limit)
     assert len(cut) == min(limit, len(text))
     assert cut == text or (cut[0] == text[0] and cut[-1] == text[-1] and "…" in cut)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ("cell 7", "cell In[7]"),
+        ("cell In[7]", "cell In[7]"),
+        ("step fit", "step fit"),
+        ("step cell 7", "step cell 7"),
+        ("", ""),
+    ],
+)
+def test_a_cell_that_ran_goes_by_its_prompt_in_records_of_every_version(kept, said):
+    assert maker(kept) == said

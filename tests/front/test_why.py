@@ -35,11 +35,11 @@ def test_a_changed_input_is_named_with_both_values_and_its_maker(story):
     new = story.run(RunEnd.OPEN).step("fit", reads={"a": "d9"})
     current = (Input("a", "d9", preview="9", producer="cell 2"),)
     found = ask(story, done=[executed(new, SEVEN, current_inputs=current)])
-    assert found.sentence == "fit executed: input a 7 -> 9 (made by cell 2)"
+    assert found.sentence == "fit executed: input a 7 -> 9 (made by cell In[2])"
     [part] = found.differs
-    assert (part.part, part.name, part.recorded, part.current, part.producer) == ("input", "a", "7", "9", "cell 2")
+    assert (part.part, part.name, part.recorded, part.current, part.producer) == ("input", "a", "7", "9", "cell In[2]")
     [pair] = found.inputs
-    assert (pair.recorded, pair.current, pair.same, pair.producer) == ("a was d7", "9", False, "cell 2")
+    assert (pair.recorded, pair.current, pair.same, pair.producer) == ("a was d7", "9", False, "cell In[2]")
     assert found.record == story.entries[0].entry
 
 
