@@ -341,6 +341,7 @@ class Leader:
                 self.ledger.lacks(live.prepared.entry, keep=live.keep)
             elif look is None and recording and not (result is not None and result.error_before_exec is not None):
                 self.plain(cell, Status(finished(result)), self._kernel.clock.now())
+            self._tell_degraded()
         finally:
             self.ledger.cell_ended(self._kernel.clock.monotonic())
 

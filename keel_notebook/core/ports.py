@@ -119,7 +119,7 @@ class Journal(Protocol):
         """The seq of the next entry of this run: 1, 2, …; 0 is reserved (K3). Claimed at the call (K4)."""
 
     def append(self, entry: Entry, *, synced: bool = False) -> None:
-        """Write the entry so that it survives ``kill -9``; with ``synced`` also a power cut (Z4)."""
+        """Write the entry so that it survives ``kill -9``; with ``synced`` also a power cut (Z4; Z24: ``Barrier``)."""
 
     def records(self, flow: FlowId) -> FlowRecords:
         """What is recorded of a flow, other kernels' newest entries included."""

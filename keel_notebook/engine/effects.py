@@ -13,6 +13,7 @@ from keel_notebook.core.effects import Fire, audit_text
 from keel_notebook.core.ids import journal_id
 from keel_notebook.core.model import Entry, Kind, Status, entry_id
 from keel_notebook.engine.callparts import Claim, Given, Going
+from keel_notebook.engine.intents import announce
 from keel_notebook.engine.modes import IN_MODE
 from keel_notebook.errors import (
     AmbiguousError,
@@ -57,7 +58,7 @@ class Effects:
             going = calls.go(claim, now, decision.attempt)
             going.entry = calls.intent_of(going)
             if decision.intent:  # Z21: else the intent that is there stands for this firing too
-                calls.journal.append(going.entry, synced=True)  # Z4: acknowledged before the body
+                announce(going.entry, calls.journal, calls.parts.clock)  # Z4: acknowledged before the body
                 calls.note(going.entry, claim.scope)
         except BaseException:
             guard.give_back()

@@ -22,6 +22,7 @@ from keel_notebook.core.ports import Changed, WorldSeen
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
+from keel_notebook.engine.intents import announce
 from keel_notebook.engine.putback import PutBack
 from keel_notebook.errors import CallTimeoutError, KeelError
 
@@ -59,7 +60,7 @@ class Runner(PutBack):
         if step.effect is Effect.EXACTLY_ONCE:
             entry = replace(entry, status=Status.INTENT)
         if intent:
-            self._parts.journal.append(entry, synced=True)
+            announce(entry, self._parts.journal, self._parts.clock)
         begun = self._watch(entry, step)
         begun.guard = guard
         return begun

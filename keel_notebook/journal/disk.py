@@ -16,6 +16,7 @@ from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, Kind,
 from keel_notebook.core.ports import Clock, FlowRecords, RunEnd, RunSeen, Seal
 from keel_notebook.errors import JournalUnreachableError, KeelError
 from keel_notebook.journal import forks, spawn, wire
+from keel_notebook.journal.barrier import Barrier
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.flowlog import FlowLog
 from keel_notebook.journal.flusher import Duties, Flusher, resident_bytes
@@ -73,15 +74,16 @@ class DiskJournal:
         self._ends: deque[tuple[int, EntryId]] = deque()
         self._own_seen: RunSeen | None = None
         self._ask_unwritten = False
+        self._acknowledging = 0
         self._closed = False
         self._forked: KeelError | None = None
         self._objects = Objects(place, run=writer.run, vouched=self._vouched, monotonic=clock.monotonic)
         self._safety = Safety(writer, self._objects, folder=place.path, flows=lambda: list(self._views))
-        duties = Duties(self._sync, lambda: bool(self._running), self._sampled, self._safety.failed)
+        duties = Duties(self._settle, lambda: bool(self._running), self._sampled, self._safety.failed)
+        self._barrier = Barrier(lambda: self._safety.sync(vouch=False), place.path)
         self._flusher = Flusher(duties, clock=clock, folder=place.path, rest_s=rest_s, budget=budget)
         forks.watch(self)
-        self._at_exit = _close_at_exit(weakref.ref(self))
-        atexit.register(self._at_exit)
+        self._at_exit = atexit.register(_close_at_exit(weakref.ref(self)))
 
     @property
     def run(self) -> int:
@@ -100,7 +102,12 @@ class DiskJournal:
     @property
     def problem(self) -> KeelError | None:
         """Why nothing is recorded, or nothing is made power-safe; None while all is well."""
-        return self._forked or self._writer.problem or self._safety.failure
+        return self._forked or self._writer.problem or self._safety.failure or self._barrier.problem
+
+    @property
+    def stalls(self) -> int:
+        """How often the disk did not acknowledge in time what had to be power-safe (Z24)."""
+        return self._barrier.stalls
 
     @property
     def unsynced(self) -> bool:
@@ -153,9 +160,7 @@ class DiskJournal:
             view.add_own(entry, stamp, self._seen())
         self._begun(entry) if entry.status in _BEGUN else self._running.discard(entry.entry)
         if synced:
-            self._sync()
-            if self._safety.upto < end:
-                raise self.problem or self._gone()
+            self._acknowledge(entry, end)
         self._flusher.touch()
 
     def put(self, parts: Iterable[memoryview | bytes]) -> Digest:
@@ -212,10 +217,11 @@ class DiskJournal:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
-        stopped = self._flusher.stop(_STOP_S)
+        stopped = self._flusher.stop(_STOP_S) and self._barrier.close()
         if self._writer.segment is not None:
             if stopped:
                 self._sync()
+                self._safety.vouch()
             self._writer.finish(clean=clean, release=stopped)
             self._flusher.last_ingest(wanted=self._writer.written > 0)
         for view in self._views.values():
@@ -306,6 +312,13 @@ class DiskJournal:
             self._own_seen = RunSeen(self._writer.start(), RunEnd.OPEN)
         return self._own_seen
 
+    def _acknowledge(self, entry: Entry, end: int) -> None:
+        self._acknowledging = end
+        answered = self._barrier.wait()
+        # Z24: where the disk stands still, what has happened stays written; nothing new begins.
+        if self._safety.upto < end and (answered or entry.status in _BEGUN or entry.kind is Kind.AUDIT):
+            raise self.problem or self._gone()
+
     def _still_mine(self, entry: Entry) -> None:
         if entry.run in self._writer.gone_runs:
             raise self._writer.problem or self._gone()
@@ -322,6 +335,7 @@ class DiskJournal:
         self._objects.unsafe = {}
         self._objects.claims = set()
         self._safety.forget()
+        self._acknowledging = 0
 
     def _view(self, flow: FlowId) -> FlowView:
         view = self._views.get(flow)
@@ -346,10 +360,14 @@ class DiskJournal:
         if self._objects.checked and self._writer.segment is not None and not self._closed and self._forked is None:
             self._flusher.touch()
 
-    def _sync(self) -> None:
+    def _settle(self) -> None:
         if self._ask_unwritten:
-            with self._writer.lock:
-                self._write_ask()
+            self._sync()
+        self._safety.group(own=self._acknowledging)
+
+    def _sync(self) -> None:
+        with self._writer.lock:
+            self._write_ask()
         self._safety.sync()
 
     def _write_ask(self) -> None:

@@ -31,6 +31,7 @@ class Safety:
         self._folder = folder
         self._flows = flows
         self._one_at_a_time = threading.Lock()
+        self._told = 0
         self._waiting: deque[tuple[int, FlowId, tuple[Digest, ...], int]] = deque()
         self._checked: deque[tuple[FlowId, Digest, int]] = deque()
 
@@ -48,7 +49,7 @@ class Safety:
 
     def forget(self) -> None:
         """The segment is another one now."""
-        self.upto = 0
+        self.upto = self._told = 0
         self._waiting.clear()
         self._checked.clear()
 
@@ -63,10 +64,11 @@ class Safety:
             if (log := log_of(flow)) is not None:
                 log.vouch((digest,), stamp)
 
-    def sync(self) -> None:
+    def sync(self, *, vouch: bool = True) -> None:
         """Make everything written until now power-safe: objects, then entries, then the frame that vouches.
 
-        A failure is kept in ``failure``: the system may have dropped what it could not write, so that nothing
+        ``vouch``: False leaves that frame to ``vouch``, where no objects are waiting for it. A failure is kept in
+        ``failure``: the system may have dropped what it could not write, so that nothing
         of this run may be vouched for any more.
         """
         with self._one_at_a_time:
@@ -93,10 +95,28 @@ class Safety:
                 # Safe also without its frame, which only saves the next kernel a look at the objects.
                 if segment is self._writer.segment:
                     self.upto = upto
-                    self._vouch(upto, checked)
-                    segment.tell()
+                    if vouch or self._waiting or checked:
+                        self._vouch(upto, checked)
+                    segment.tell()  # at once: a tail that is lost from here on was safe, and that is to be noticed
+
+    def group(self, *, own: int) -> None:
+        """What follows a group of entries: they are synced, unless a synced append that ends at ``own`` does it."""
+        if self._objects.unsafe or self._objects.checked or self._writer.written != own:
+            self.sync()
+        self.vouch()
+
+    def vouch(self) -> None:
+        """Write that what was synced without a word is power-safe. Nothing is synced for it."""
+        segment = self._writer.segment
+        if segment is None or segment.closed or self._told >= self.upto:
+            return
+        with contextlib.suppress(OSError, GroundLostError), self._writer.lock:
+            if segment is self._writer.segment:
+                self._vouch(self.upto, [])
+                segment.tell()
 
     def _vouch(self, upto: int, checked: list[tuple[Digest, int]]) -> None:
+        self._told = upto
         self._writer.write_locked(Mark.SYNCED, wire.pack(upto))
         for flow in self._flows() if checked else ():
             self._writer.write_locked(Mark.CHECKED, wire.pack([flow, checked]))
