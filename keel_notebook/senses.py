@@ -6,10 +6,12 @@ import ast
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
+from keel_notebook.capture.between import Between
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
 from keel_notebook.capture.filewatch import FileWatch
@@ -135,6 +137,18 @@ class StepFiles(Struct, frozen=True):
     ) -> tuple[FileSeen, ...]:
         """The files that count for the step."""
         return self.watch.after(before, seen, makes, unfinished)
+
+
+def file_senses(files: Files, between: Between) -> dict[str, Any]:
+    """What a stepper asks about files: fields of ``stepparts.Senses``."""
+    return {
+        "files_now": files.now_all,
+        "file_seen": files.seen,
+        "rewritten": partial(rewritten, files),
+        "read_between": between.readers,
+        "names_file": between.names,
+        "stands": WRITTEN.stands,
+    }
 
 
 def rewritten(files: Files, seen: Iterable[FileSeen], step: str) -> Mapping[str, Rewritten]:

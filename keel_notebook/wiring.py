@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from keel_notebook.calling import calls_of, resumed
 from keel_notebook.capture.ambient_inputs import state_without_a_name
+from keel_notebook.capture.between import Between
 from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.files import Files
 from keel_notebook.capture.filewatch import FileWatch
@@ -22,7 +23,6 @@ from keel_notebook.capture.opens import Opens
 from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
 from keel_notebook.capture.running import now_at_work
 from keel_notebook.capture.world import World
-from keel_notebook.capture.written import WRITTEN
 from keel_notebook.core.atwork import NOBODY, AtWork
 from keel_notebook.core.decide import Mode
 from keel_notebook.core.fileholds import ABSENT, same
@@ -68,9 +68,9 @@ from keel_notebook.payload.small import NO_DATA, is_small_data
 from keel_notebook.senses import (
     StepFiles,
     VolatileSense,
+    file_senses,
     kind_of,
     origin_senses,
-    rewritten,
     value_of,
     volatile_sense,
 )
@@ -291,10 +291,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         read_below=cells.read_below,
         tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
-        files_now=files.now_all,
-        rewritten=partial(rewritten, files),
-        stands=WRITTEN.stands,
-        file_seen=files.seen,
+        **file_senses(files, Between(cells, namespace, definitions, shell.transform_cell)),
         say=kernel.say,
         now=clock.now,
         monotonic=clock.monotonic,

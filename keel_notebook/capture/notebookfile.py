@@ -39,6 +39,14 @@ class NotebookFile:
         ]
         return read_below(cells, step, plain=plain)
 
+    def between(self, step: str, end: str) -> list[tuple[str, str]]:
+        """The cells below a step up to another one, that included: step (empty for a plain cell) and text."""
+        cells = [(cell.step, cell.source) for cell in self._cells()]
+        names = [name for name, _ in cells]
+        if step not in names or end not in names:
+            return []
+        return cells[names.index(step) + 1 : names.index(end) + 1]
+
     def has(self, cell: str) -> bool:
         """Whether a step of this name or a cell of this id stands in the file; True where nobody knows."""
         cells = self._cells()

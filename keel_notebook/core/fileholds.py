@@ -7,7 +7,7 @@ with what the step writes, and so the step executes. *I don't know* means execut
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -20,6 +20,10 @@ ABSENT = Digest("absent")
 
 PRODUCTS = frozenset({"write", "found", "left", "append", "base"})
 """Roles of files that a step wrote."""
+WRITTEN_ONLY = PRODUCTS - {"found"} | {"makes"}
+"""Roles of files that a step wrote and did not read."""
+_CONTENT = frozenset({"read", "uses", "absent", "stat", "there"})
+"""Roles of inputs that a step above may have written."""
 
 
 def same(recorded: Digest | None, current: Digest | None) -> bool:
@@ -27,26 +31,55 @@ def same(recorded: Digest | None, current: Digest | None) -> bool:
     return recorded is not None and current is not None and recorded == current
 
 
+class Later(Struct, frozen=True):
+    """What a recorded step did with a file that a step above it left."""
+
+    step: str
+    left: Digest
+    found: Digest | None = None
+    """What it held before, where the step read it and where that is known: else it may have held anything."""
+
+
 class FilesNow(Struct, frozen=True):
     """The files that the records of a step speak of, as they are now."""
 
     now: Mapping[str, Digest | None] = field(default_factory=dict)
     """What they hold, by ``FileSeen.asked``; None where that cannot be told."""
-    below: Mapping[str, Mapping[Digest, str]] = field(default_factory=dict)
-    """What recorded steps below this one left in files, and which of them."""
+    below: Mapping[str, Sequence[Later]] = field(default_factory=dict)
+    """What recorded steps below this one did with files, by path."""
     elsewhere: Mapping[str, Mapping[Digest, str]] = field(default_factory=dict)
-    """What other records left in them, and whose they are: of this step in another state, of steps above it."""
+    """What any record ever left in them, and which step's it is."""
     rewritten: Mapping[str, Rewritten] = field(default_factory=dict)
     """Those that a cell of this kernel changed after this step last left them."""
+    ahead: Mapping[str, Digest] = field(default_factory=dict)
+    """Files that hold what a step below left already, though the steps above were only replayed: what they would hold
+    here had those been executed."""
+    read_between: Mapping[str, str] = field(default_factory=dict)
+    """Of the files that a step below changed: those that a cell before it needs as this step leaves them, and which."""
 
     def of(self, seen: FileSeen) -> Digest | None:
         """What a file holds now."""
         return self.now.get(seen.asked)
 
-    def is_of_below(self, seen: FileSeen) -> bool:
-        """Whether it holds what a step below left, and nobody else wrote that."""
-        step, by = self.below.get(seen.path, {}).get(self.of(seen) or Digest("")), self.rewritten.get(seen.path)
-        return step is not None and (by is None or by.by == f"step {step}")
+    def of_below(self, path: str, left: Digest | None) -> str:
+        """The step below that left what a file holds now, after this step had left ``left`` in it; else empty."""
+        now, by = self.now.get(path), self.rewritten.get(path)
+        reached, later = {left}, list(self.below.get(path, ()))
+        while step := next((each for each in later if each.found is None or each.found in reached), None):
+            if step.left == now and (by is None or by.by == f"step {step.step}"):
+                return step.step
+            reached.add(step.left)
+            later.remove(step)
+        return ""
+
+    def meant(self, seen: FileSeen) -> Digest | None:
+        """What an input would hold in a plain Run All at this place."""
+        ahead = self.ahead.get(seen.path)
+        if ahead is None or seen.role not in _CONTENT:
+            return self.of(seen)
+        if seen.role in {"stat", "there"}:
+            return None  # that is not known
+        return ahead
 
 
 def holds(seen: FileSeen, files: FilesNow, entry: Entry) -> bool:
@@ -60,20 +93,24 @@ def holds(seen: FileSeen, files: FilesNow, entry: Entry) -> bool:
         case "base":
             return by is None or not by.anew  # neither is what others insert
         case "write":  # ``found`` says more where it was read too
-            if same(seen.digest, now) or files.is_of_below(seen):
+            if same(seen.digest, now):
                 return True
+            if files.of_below(seen.path, seen.digest):
+                return seen.path not in files.read_between
             if now == ABSENT:
                 return False
             return by is None and now not in files.elsewhere.get(seen.path, ())
         case "found":
             left = _left(seen.path, entry)
-            if files.is_of_below(seen):
-                return True
+            if seen.path in files.ahead and not same(seen.digest, files.ahead[seen.path]):
+                return False  # a step above left something else, though the file is further on already
+            if files.of_below(seen.path, left):
+                return seen.path not in files.read_between
             if by is not None and (by.surely or not same(left, now)):
                 return False
             return same(seen.digest, now) or same(left, now)
         case _:
-            return same(seen.digest, now)
+            return same(seen.digest, files.meant(seen))
 
 
 def _left(path: str, entry: Entry) -> Digest | None:
@@ -86,6 +123,8 @@ def detail(seen: FileSeen, files: FilesNow) -> str:
     match seen.role:
         case "append" | "left" | "base" | "write" | "found" if (by := files.rewritten.get(seen.path)) is not None:
             return f"was changed by {by.by} since"
+        case "write" | "found" if (reader := files.read_between.get(seen.path)) is not None:
+            return f"was changed below, and {reader}"
         case "write" if now in (others := files.elsewhere.get(seen.path, {})) and now is not None:
             return f"holds what {others[now]} left"
     if now == ABSENT:
@@ -105,6 +144,15 @@ def detail(seen: FileSeen, files: FilesNow) -> str:
             return "cannot be read" if now is None else "changed"
 
 
+def ahead_after(files: FilesNow, entry: Entry) -> dict[str, Digest | None]:
+    """The files of a record that is replayed: what they would hold had it been executed, None where they hold that."""
+    wrote = {seen.path: seen.digest for seen in entry.files if seen.role == "write" and seen.digest is not None}
+    return {
+        path: digest if not same(digest, files.now.get(path)) and files.of_below(path, digest) else None
+        for path, digest in wrote.items()
+    }
+
+
 def changed_products(files: FilesNow, entry: Entry) -> list[str]:
     """Files that a step left and that hold something else now, though no recorded step below it left that."""
     return [
@@ -113,5 +161,5 @@ def changed_products(files: FilesNow, entry: Entry) -> list[str]:
         if seen.role == "write"
         and seen.digest not in (None, ABSENT)
         and files.of(seen) not in (seen.digest, ABSENT, None)
-        and not files.is_of_below(seen)
+        and not files.of_below(seen.path, seen.digest)
     ]

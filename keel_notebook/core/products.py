@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from keel_notebook.core.fileholds import Later
 from keel_notebook.core.model import Digest, Entry, Kind, Status
 
 _MET = frozenset({Kind.STEP, Kind.MARKER})
 
 
-_Left = Mapping[str, Mapping[Digest, str]]
+Below = Mapping[str, Sequence[Later]]
+"""By path: what steps below did with it."""
+Elsewhere = Mapping[str, Mapping[Digest, str]]
 """By path: what it held, and which step left that."""
 
 
 def left_by_others(
     candidates: Sequence[Entry], entries: Sequence[Entry], step: str, *, run: int
-) -> tuple[_Left, _Left]:
-    """What steps below ``step`` left in files that its records wrote, by the newest record of each; and what all other
-    records left in them: those of the step itself in another state, and of steps that are not surely below.
+) -> tuple[Below, Elsewhere]:
+    """What steps below ``step`` left in files that its records wrote, by the newest record of each; and what any
+    record ever left in them, of the step itself and of others.
 
     Args:
         candidates: the records of the step that may be replayed.
@@ -35,10 +38,7 @@ def left_by_others(
     newest = {entry.step: entry for entry in wrote}
     met = _first_met(entries, {step, *newest})
     below = {name for name in newest if name != step and _is_below(met.get(step, {}), met.get(name, {}), run)}
-    return (
-        _by_path(newest[name] for name in sorted(below)),
-        _by_path(entry for entry in wrote if entry.step not in below),
-    )
+    return _later(newest[name] for name in sorted(below)), _by_path(wrote)
 
 
 def _is_below(mine: Mapping[int, int], theirs: Mapping[int, int], run: int) -> bool:
@@ -48,7 +48,27 @@ def _is_below(mine: Mapping[int, int], theirs: Mapping[int, int], run: int) -> b
     return bool(both) and all(mine[each] < theirs[each] for each in both)
 
 
-def _by_path(entries: Iterable[Entry]) -> _Left:
+def plain_between(entries: Sequence[Entry], step: str, end: str) -> list[str]:
+    """The texts of the plain cells that ran between two steps in the last run that met both."""
+    met = _first_met(entries, {step, end})
+    runs = met.get(step, {}).keys() & met.get(end, {}).keys()
+    if not runs:
+        return []
+    run = max(runs)
+    first, last = met[step][run], met[end][run]
+    return [e.source for e in entries if e.kind is Kind.PLAIN and e.run == run and first < e.seq < last]
+
+
+def _later(entries: Iterable[Entry]) -> Below:
+    found: dict[str, list[Later]] = {}
+    for entry in entries:
+        read = {seen.path: seen.digest for seen in entry.files if seen.role == "found"}
+        for path, digest in _left(entry).items():
+            found.setdefault(path, []).append(Later(entry.step, digest, read.get(path)))
+    return found
+
+
+def _by_path(entries: Iterable[Entry]) -> Elsewhere:
     found: dict[str, dict[Digest, str]] = {}
     for entry in entries:
         for path, digest in _left(entry).items():

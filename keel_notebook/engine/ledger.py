@@ -5,7 +5,7 @@ Memory of one kernel only; nothing here outlives it. The journal is what outlive
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 
@@ -46,6 +46,9 @@ class Ledger(Struct):
     """Objects that a step changed and that nobody can store: what they would count as, had it not been replayed."""
     as_is: set[str] = field(default_factory=set)
     """Steps that a person wants executed on the values as they are (`%keel rerun NAME --as-is`)."""
+    ahead: dict[str, tuple[Digest, str]] = field(default_factory=dict)
+    """Files that are further on than this pass, because a step above was only replayed: what it would have left in
+    them, and which step that is."""
     missing: dict[str, tuple[str, NotStored]] = field(default_factory=dict)
     """Names that a replayed record could not hold: the step that makes each, and why it was not stored."""
     wanted: set[str] = field(default_factory=set)
@@ -90,6 +93,13 @@ class Ledger(Struct):
         if clash:
             self._passes[step] = before
         return clash
+
+    def went(self, step: str, files: Mapping[str, Digest | None]) -> None:
+        """A step was executed, or replayed: what its files would hold now, None for those that do hold it."""
+        for path, digest in files.items():
+            self.ahead.pop(path, None)
+            if digest is not None:
+                self.ahead[path] = digest, step
 
     def unnamed(self, code: str) -> str:
         """What stands for the name of a step that has none: ``code-hash#occurrence`` in order of execution."""

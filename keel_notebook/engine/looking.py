@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,9 +14,9 @@ from keel_notebook.core.chosen import asked_for_now
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.fileholds import ABSENT, FilesNow
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Entry, FileSeen, FlowId, Input
+from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.products import left_by_others
+from keel_notebook.core.products import left_by_others, plain_between
 from keel_notebook.core.provenance import LEFT
 from keel_notebook.core.readers import read_later
 from keel_notebook.engine.attempt import StepNow
@@ -109,7 +110,27 @@ class Looking:
     def _files(self, name: str, candidates: Sequence[Entry], records: FlowRecords) -> FilesNow:
         asked = [seen for e in candidates for seen in e.files]
         below, elsewhere = left_by_others(candidates, records.entries, name, run=self._runner.run)
-        return FilesNow(self._senses.files_now(asked), below, elsewhere, self._senses.rewritten(asked, name))
+        rewritten, ahead = self._senses.rewritten(asked, name), self._ahead()
+        files = FilesNow(self._senses.files_now(asked), below, elsewhere, rewritten, ahead)
+        wrote = {seen.path: seen.digest for seen in asked if seen.role == "write"}
+        last = {path: step for path, left in wrote.items() if (step := files.of_below(path, left))}
+        if not last:
+            return files
+
+        def code_of(step: str) -> Digest | None:
+            newest = lifecycle.newest_ok(records, step)
+            return newest.code if newest is not None else None
+
+        ran = partial(plain_between, records.entries, name)
+        return replace(files, read_between=self._senses.read_between(name, last, code_of, ran))
+
+    def _ahead(self) -> dict[str, Digest]:
+        """Files that are further on than this pass still, because no cell of this kernel wrote them since."""
+        ledger = self._ledger
+        for path, (digest, step) in list(ledger.ahead.items()):
+            if self._senses.rewritten([FileSeen(path, "write", digest)], step):
+                del ledger.ahead[path]
+        return {path: digest for path, (digest, _) in ledger.ahead.items()}
 
     def _needed(self, cell: StepCell, candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[str]:
         lost = frozenset(item.name for e in candidates for item in e.not_stored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from keel_notebook.core import decide as d
 from keel_notebook.core import environment
@@ -34,6 +34,10 @@ class Senses(Struct, frozen=True):
     """What the files that records speak of hold now, by ``FileSeen.asked``."""
     rewritten: Callable[[Iterable[FileSeen], str], Mapping[str, Rewritten]]
     """Of the files that records of a step speak of, those that a cell of this kernel changed after it left them."""
+    read_between: Callable[..., Mapping[str, str]]
+    """By path, why a file that a step below changed is needed as a step leaves it (``capture.between``)."""
+    names_file: Callable[[Any, str], bool]
+    """Whether an analysed cell names a file for more than writing it anew."""
     stands: Callable[[str], None]
     """Told that the files of a step are now as it leaves them: it was executed and recorded, or replayed."""
     file_seen: Callable[[str, str], FileSeen]
@@ -93,6 +97,8 @@ class Swap(Struct, frozen=True):
     prepared: Prepared
     decision: d.Replay
     began: float
+    ahead: Mapping[str, Digest | None] = field(default_factory=dict)
+    """What files that are further on would hold, had it been executed; None for those that hold just that."""
     keep: frozenset[str] = frozenset()
     """Names whose live objects hold what the record holds: this very step left them (already applied)."""
 
@@ -142,6 +148,16 @@ def not_held(step: str, lost: NotStored) -> CannotStoreError:
         said["why"] = f"`--outputs` on the line of step {step} leaves it out, so that a replay has nothing to put back."
         said["next"] = f"Run the cell of step {step} again, it executes. Add {lost.name} to its `--outputs` to keep it."
     return CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason, **said)
+
+
+def too_far(step: str, path: str, made_by: str) -> DivergenceError:
+    """The refusal of a step that would read a file as a later step left it (E031)."""
+    return DivergenceError(
+        step=step,
+        detail=f"{path} holds what this step or one below it left, and step {made_by}, which writes it, was replayed",
+        next=f"`%keel rerun {made_by}` and run its cell, then go on from there; or `%keel rerun {step} --as-is` "
+        f"to execute it on what {path} holds now.",
+    )
 
 
 def would_run(decision: d.Decision) -> bool:

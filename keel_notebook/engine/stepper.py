@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from keel_notebook.core import decide as d
 from keel_notebook.core import journalfiles, lifecycle, sharing
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
-from keel_notebook.core.fileholds import same
+from keel_notebook.core.fileholds import WRITTEN_ONLY, ahead_after, same
 from keel_notebook.core.model import Entry, FlowId, Kind, Status
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
 from keel_notebook.core.units import duration
@@ -31,6 +31,7 @@ from keel_notebook.engine.stepparts import (
     now,
     refusal,
     said_briefly,
+    too_far,
     would_run,
 )
 from keel_notebook.errors import CannotStoreError, DivergenceError, KeelError, UntrustedError
@@ -77,7 +78,8 @@ class Stepper(Looking):
         """A record read whole, to be put back. Raises as ``Runner.prepare`` does."""
         entry = decision.entry
         sure = {item.name: item.digest for item in look.step.inputs.values()}
-        return Swap(look.step, self._runner.prepare(entry, sure=sure), decision, began, self._kept(look, entry))
+        prepared, ahead = self._runner.prepare(entry, sure=sure), ahead_after(look.facts.files, entry)
+        return Swap(look.step, prepared, decision, began, ahead, self._kept(look, entry))
 
     @staticmethod
     def _kept(look: Look, entry: Entry) -> frozenset[str]:
@@ -144,11 +146,23 @@ class Stepper(Looking):
             raise not_held(*self._ledger.missing[wanted[0]])
 
     def complete(self, look: Look) -> None:
-        """Refuse a step that is to run on an object which lacks a replayed step's change. Raises E020."""
+        """Refuse a step that is to run on what is not as the steps above leave it: an object that lacks a replayed
+        step's change (E020), a file that holds a later step's (E031). Raises KeelError."""
         try:
             self.refuse_without(look.step.inputs.keys() & self._ledger.left.keys())
         except CannotStoreError as error:
             raise self.refused(look, error, "it reads what could not be stored", ()) from None
+        for path, (_, made_by) in sorted(self._ledger.ahead.items()):
+            if path in look.facts.files.ahead and not look.step.as_is and self._would_read(look, path, made_by):
+                refusal = too_far(look.step.name, path, made_by)
+                raise self.refused(look, refusal, f"{path} is further on", ())
+
+    def _would_read(self, look: Look, path: str, made_by: str) -> bool:
+        newest = lifecycle.newest_ok(look.records, look.step.name)
+        if newest is not None and any(seen.path == path and seen.role not in WRITTEN_ONLY for seen in newest.files):
+            return True
+        known = newest is not None and newest.code == look.step.code
+        return not known and made_by != look.step.name and self._senses.names_file(look.cell.parsed.names, path)
 
     def ready(self, look: Look) -> None:
         """Write what must be there before a body runs: a wished retirement, and copies of what it may change."""
@@ -248,6 +262,7 @@ class Stepper(Looking):
             self._ledger.note(done)
         if done.entry is not None:
             self._senses.stands(done.step)
+            self._ledger.went(done.step, dict.fromkeys(seen.path for seen in entry.files))
 
     def unrecorded(self, body: Body, why: str) -> None:
         """Keep that a body ran and nothing of it could be recorded."""
@@ -266,6 +281,7 @@ class Stepper(Looking):
         )
         self._write_down(done, step.flow)
         self._senses.stands(step.name)
+        self._ledger.went(step.name, swap.ahead)
 
     def retire(self, step: StepNow, key: str) -> None:
         """Write that earlier records of the step are rejected (``rerun``, ``forget``) or its deaths are."""

@@ -3,7 +3,7 @@
 import pytest
 
 from keel_notebook.core.decide import Facts, differences
-from keel_notebook.core.fileholds import ABSENT, FilesNow, changed_products
+from keel_notebook.core.fileholds import ABSENT, FilesNow, Later, changed_products
 from keel_notebook.core.model import Entry, FileSeen, Kind, Status, entry_id
 from keel_notebook.core.products import left_by_others
 from keel_notebook.core.rewritten import Rewritten
@@ -49,7 +49,7 @@ def met(step, run, seq):
 def test_what_steps_below_left(story, run, left):
     mine = [each for each in story if each.step == "make" and each.kind is Kind.STEP]
     below, _ = left_by_others(mine, story, "make", run=run)
-    assert {path: {*held} for path, held in below.items()} == left
+    assert {path: {each.left for each in later} for path, later in below.items()} == left
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,9 @@ def test_what_steps_below_left(story, run, left):
 )
 def test_when_a_file_is_a_difference(files, now, below, said):
     record = entry("make", 1, 1, *files)
-    facts = Facts(name="make", code="c", inputs={}, files=FilesNow({"x": now}, {"x": dict.fromkeys(below, "up")}))
+    facts = Facts(
+        name="make", code="c", inputs={}, files=FilesNow({"x": now}, {"x": [Later("up", each) for each in below]})
+    )
     assert [str(each) for each in differences(facts, record, now=0.0)] == said
 
 
@@ -88,7 +90,7 @@ def test_listings_and_patterns_are_asked_for_apart_from_content():
 
 def test_a_changed_product_is_named():
     record = entry("make", 1, 1, ("x", "write", "d1"), ("y", "write", "d1"), ("z", "write", "d1"))
-    files = FilesNow({"x": "d2", "y": "d1", "z": "d3"}, {"z": {"d3": "up"}})
+    files = FilesNow({"x": "d2", "y": "d1", "z": "d3"}, {"z": [Later("up", "d3")]})
     assert changed_products(files, record) == ["x"]
 
 
@@ -129,7 +131,7 @@ HERE = "file x was changed by cell 3 since"
 def test_what_a_cell_of_this_kernel_did_to_a_product(files, now, by, said):
     record = entry("make", 1, 1, *files)
     asked = {seen.asked: now for seen in record.files}
-    seen = FilesNow(asked, {"x": {"d2": "up"}}, {"x": {"d3": "make"}}, {"x": by} if by else {})
+    seen = FilesNow(asked, {"x": [Later("up", "d2")]}, {"x": {"d3": "make"}}, {"x": by} if by else {})
     facts = Facts(name="make", code="c", inputs={}, files=seen)
     assert "; ".join(str(each) for each in differences(facts, record, now=0.0)) == said
 
@@ -137,4 +139,4 @@ def test_what_a_cell_of_this_kernel_did_to_a_product(files, now, by, said):
 def test_what_other_records_left_is_known_by_their_steps():
     story = [entry("above", 1, 1, ("x", "write", "d7")), MAKE, BELOW, entry("make", 1, 9, ("x", "write", "d4"))]
     _, elsewhere = left_by_others(story[1:2], story, "make", run=2)
-    assert elsewhere == {"x": {"d7": "above", "d1": "make", "d4": "make"}}
+    assert elsewhere == {"x": {"d7": "above", "d1": "make", "d2": "below", "d4": "make"}}

@@ -1,0 +1,81 @@
+"""Which cell needs a file as a step leaves it, before a step below changes it (DESIGN 6, Files).
+
+On a replay of all of them the file stays as the last one left it, and nobody misses the state between. But a plain
+cell between them runs and would read the later state, and so would a step that was edited since: then the step above
+executes. Nothing is opened here: what the cells name tells.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from keel_notebook.capture.definitions import NotebookDefinitions
+from keel_notebook.capture.mentions import mentions
+from keel_notebook.capture.notebookfile import NotebookFile
+from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.fingerprint import code_digest
+from keel_notebook.core.model import Digest
+from keel_notebook.core.reads import CellNames, analyse
+from keel_notebook.core.sources import body
+
+
+class Between(Struct, frozen=True):
+    """Asks the notebook's file, or where nobody tells which that is, the plain cells of the last run."""
+
+    file: NotebookFile
+    namespace: Mapping[str, Any]
+    definitions: NotebookDefinitions
+    transform: Callable[[str], str]
+
+    def readers(
+        self,
+        step: str,
+        last: Mapping[str, str],
+        code_of: Callable[[str], Digest | None],
+        ran: Callable[[str], Sequence[str]],
+    ) -> dict[str, str]:
+        """By path, why a file is needed as ``step`` leaves it; a clause.
+
+        Args:
+            step: the step above.
+            last: the step that changed each file last, by path.
+            code_of: the code of a step's newest record.
+            ran: the plain cells that ran between ``step`` and another step in their last run.
+        """
+        found: dict[str, str] = {}
+        for path, end in last.items():
+            cells = self.file.between(step, end) or [("", source) for source in ran(end)]
+            for why, names in self._that_run(cells, code_of):
+                if self.names(names, path):
+                    found[path] = why
+                    break
+        return found
+
+    def _that_run(
+        self, cells: Iterable[tuple[str, str]], code_of: Callable[[str], Digest | None]
+    ) -> Iterator[tuple[str, CellNames]]:
+        for name, source in cells:
+            try:
+                parsed = parse_cell(self.transform(body(source)), transform=self.transform)
+            except SyntaxError:
+                continue
+            if not name:
+                yield "a plain cell between reads it", analyse(parsed)
+            elif code_digest(parsed) != code_of(name):
+                yield f"step {name} was edited", analyse(parsed)
+
+    def names(self, cell: CellNames, path: str) -> bool:
+        """Whether a cell names a file for more than writing it anew."""
+        said = mentions(cell.files, cell.reads, self.namespace, self.definitions)
+        only_written = said.code.written - said.code.others
+        return any(_is_meant(text, path) for text in said.asked.keys() - only_written)
+
+
+def _is_meant(text: str, path: str) -> bool:
+    name = os.path.basename(path)
+    return fnmatch.fnmatch(name, os.path.basename(text.rstrip("/"))) or fnmatch.fnmatch(path, text)
