@@ -6,18 +6,16 @@ feasibility D). It is sent first and noted afterwards, so a person sees it at on
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import math
 import os
-import struct
-import sys
-import termios
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
+from keel_notebook.capture.outstreams import OutStreams
 from keel_notebook.capture.threads import at_work
 from keel_notebook.capture.world import Children
 from keel_notebook.core.fold import KINDS, Fold
@@ -25,8 +23,6 @@ from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import Caps
 from keel_notebook.errors import InternalError
 
-_FLUSH_S = 10.0
-"""As long as ipykernel itself waits for its output thread."""
 _ROUND_S = 0.002
 _QUIET_ROUNDS = 5
 _PATIENT_ROUNDS = 20  # while a child of the cell still runs
@@ -49,15 +45,15 @@ class KernelTap:
         self._caps = caps
         self._children = children or Children()
         self._recording: _Recording | None = None
-        self._streams = _outstreams()
+        self._streams = OutStreams(self._kernel, perf_counter)
         self._unmark: list[Callable[[], None]] = []
         self._listen()
 
     def open(self) -> None:
         """Start recording the messages of the running cell."""
-        self._streams = list(dict.fromkeys([*self._streams, *_outstreams()]))
+        self._streams.look()
         strays = frozenset(thread.ident for thread in at_work(threading.enumerate()))
-        self._flush()  # what was said before the cell began is not part of it
+        self._streams.flush()  # what was said before the cell began is not part of it
         self._children.mark()
         parent = _header(self._shell.get_parent())
         self._recording = _Recording(parent.get("msg_id"), strays, Fold(caps=self._caps))
@@ -72,7 +68,7 @@ class KernelTap:
         if recording is None:
             return ()
         try:
-            self._flush()
+            self._streams.flush()
             if self._children.started():
                 self._await_late_output(recording)
         finally:
@@ -83,7 +79,7 @@ class KernelTap:
 
     def replay(self, messages: Sequence[Message]) -> None:
         """Send recorded messages again as the running cell's own, in their order."""
-        self._flush()
+        self._streams.flush()
         parent = self._shell.get_parent()
         for message in messages:
             content = dict(message.content)
@@ -116,6 +112,8 @@ class KernelTap:
 
         @functools.wraps(send)
         def tapped(stream: Any, msg_or_type: Any, *args: Any, **kwargs: Any) -> Any:
+            if msg_or_type == "execute_input":
+                self._streams.asked()
             sent = send(stream, msg_or_type, *args, **kwargs)  # C14: first shown, then noted
             recording = self._recording
             if recording is not None and sent is not None:
@@ -153,28 +151,15 @@ class KernelTap:
 
     # ---- waiting for what is on its way
 
-    def _flush(self) -> None:
-        """Have everything sent that was printed so far, with one trip to the output thread."""
-        thread = getattr(self._kernel, "iopub_thread", None)
-        if thread is None or not thread.thread.is_alive() or thread.thread is threading.current_thread():
-            for stream in self._streams:
-                stream.flush()
-            return
-        done = threading.Event()
-        for stream in self._streams:
-            thread.schedule(stream._flush)
-        thread.schedule(done.set)
-        done.wait(_FLUSH_S)
-
     def _await_late_output(self, recording: _Recording) -> None:
         """Child processes write into a pipe that a thread reads: wait until it has been quiet for a moment."""
         quiet, pause = 0, threading.Event()
         for rounds in range(_DRAIN_ROUNDS):
-            noted, waiting = recording.noted, any(map(_unread, self._streams))
+            noted, waiting = recording.noted, self._streams.unread()
             if rounds >= _LATE_ROUNDS and not waiting:
                 return
             pause.wait(_ROUND_S)
-            self._flush()
+            self._streams.flush()
             quiet = 0 if waiting or recording.noted != noted else quiet + 1
             if quiet >= (_PATIENT_ROUNDS if self._children.alive() else _QUIET_ROUNDS):
                 return
@@ -258,11 +243,6 @@ def _header(message: Any) -> dict[str, Any]:
     return header if isinstance(header, dict) else {}
 
 
-def _outstreams() -> list[Any]:
-    """The kernel's own streams among those that print now; a person may have put others in their place."""
-    return [stream for stream in (sys.stdout, sys.stderr) if hasattr(stream, "pub_thread")]
-
-
 def _mark_strays(stream: Any, strays: frozenset[int | None]) -> Callable[[], None]:
     """Give text of threads that earlier cells left running a parent of its own: shown as always, but not recorded.
 
@@ -297,12 +277,3 @@ def _parent_of(stream: Any, header: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         stream._parent_header.reset(token)
-
-
-def _unread(stream: Any) -> bool:
-    """Whether a child has written something that the stream's thread has not read yet."""
-    end = getattr(stream, "_fid", None)
-    if end is None:
-        return False
-    (waiting,) = struct.unpack("i", fcntl.ioctl(end, termios.FIONREAD, b"\0" * 4))
-    return bool(waiting)

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.done import DECISION, REPLAYED
-from keel_notebook.core.lifecycle import OPEN, RECORDS
+from keel_notebook.core.entries import RECORDS
+from keel_notebook.core.lifecycle import OPEN
 from keel_notebook.core.model import Entry, EntryId, FlowId, Kind, Status, entry_id
 from keel_notebook.core.ports import FlowRecords, RunEnd
 

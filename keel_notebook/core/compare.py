@@ -12,8 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from keel_notebook.core.done import StepDone
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.fileholds import same
-from keel_notebook.core.lifecycle import RECORDS, entry_named
+from keel_notebook.core.lifecycle import entry_named
 from keel_notebook.core.model import Entry, EntryId, Input
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.record import as_dict

@@ -11,12 +11,10 @@ from msgspec import Struct
 
 from keel_notebook.core.decide import Recorded
 from keel_notebook.core.dotted import PATCHED
+from keel_notebook.core.entries import RECORDS, about
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
-
-RECORDS = frozenset({Kind.STEP, Kind.ACCEPT, Kind.ADOPT})
-"""Kinds of entries that can hold what a step left."""
 
 _SAYS = RECORDS | {Kind.RETIRE}
 
@@ -63,7 +61,7 @@ def steps_in(records: FlowRecords) -> dict[str, list[Entry]]:
 
 def of_step(records: FlowRecords, step: str) -> list[Entry]:
     """The entries of one step that say something about its records, newest first."""
-    found = [e for e in records.entries if e.step == step and e.kind in _SAYS]
+    found = [entry for entry in about(records, step) if entry.kind in _SAYS]
     found.reverse()
     return found
 
@@ -74,7 +72,8 @@ def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "
     ``root`` separates the notebooks of a folder where nobody tells which one runs: records are shared by
     content, deaths are not (DESIGN 5, Which flow).
     """
-    tried = [e for e in reversed(records.entries) if e.step == step and (e.kind in _SAYS or _is_retry(e))]
+    tried = [entry for entry in about(records, step) if entry.kind in _SAYS or _is_retry(entry)]
+    tried.reverse()
     entries = [entry for entry in tried if entry.kind is not Kind.AUDIT]
     own = [entry for entry in tried if entry.ambient.get("root", "") == root]
     live = tuple(_not_retired(entries))

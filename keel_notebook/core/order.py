@@ -29,8 +29,3 @@ def recorded_order(entries: Iterable[Entry]) -> dict[int, str]:
                 order = {at: step for at, step in order.items() if at < entry.occurrence}
             order[entry.occurrence] = entry.step
     return order
-
-
-def begun_afresh(entries: Iterable[Entry]) -> set[int]:
-    """The runs that a person began afresh."""
-    return {entry.run for entry in entries if entry.kind is Kind.MARKER and entry.key == NEW}

@@ -14,8 +14,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, held_once, recorded, rejected
+from keel_notebook.core.lifecycle import fingerprint_of, held_once, recorded, rejected
 from keel_notebook.core.model import Effect, Entry, FileSeen, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords

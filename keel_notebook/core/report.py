@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from keel_notebook.core.chain import ended_in_order
 from keel_notebook.core.decide import Part
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import FORGET, NEW_KEY, RECORDS, fingerprint_of, newest_ok, recorded, rejection
+from keel_notebook.core.lifecycle import FORGET, NEW_KEY, fingerprint_of, newest_ok, recorded, rejection
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.stale import stale_reasons

@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.chain import is_unfinished, record_of
 from keel_notebook.core.dotted import PATCHED
-from keel_notebook.core.lifecycle import RECORDS, rejected
+from keel_notebook.core.entries import RECORDS
+from keel_notebook.core.lifecycle import rejected
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
 from keel_notebook.core.units import ran_as

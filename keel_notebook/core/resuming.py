@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keel_notebook.core.done import DECISION, REFUSED
-from keel_notebook.core.kernels import kernel_runs
-from keel_notebook.core.lifecycle import RECORDS
-from keel_notebook.core.model import Entry, Kind, Status
-from keel_notebook.core.order import begun_afresh
+from keel_notebook.core.entries import index_of, stopped_short
+from keel_notebook.core.kernels import COMMAND
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
 RESUMED_S = 12 * 3600.0
@@ -31,37 +28,21 @@ def resumed_runs(
         asked: whether a person or ``keel run`` said so (``KEEL_RESUME=1``), or nobody can be asked: then however long
             ago they died, and a run that was shut down after a cell that failed is not finished either.
     """
-    afresh = begun_afresh(records.entries)
-    if run in afresh:
+    index = index_of(records)
+    if run in index.afresh:
         return frozenset()
-    seen_last = {number: seen.start.started for number, seen in records.runs.items()}
-    for entry in records.entries:
-        at = entry.started_at if entry.ended_at is None else entry.ended_at
-        seen_last[entry.run] = max(seen_last.get(entry.run, at), at)
     found: set[int] = set()
-    for number in sorted((n for n in kernel_runs(records) & records.runs.keys() if n < run), reverse=True):
-        end, at = records.runs[number].end, seen_last[number]
-        if end == RunEnd.OPEN:
+    for number, seen in sorted(records.runs.items(), reverse=True):
+        if number >= run or seen.start.notebook == COMMAND or seen.end == RunEnd.OPEN:
             continue
-        finished = end == RunEnd.CLEAN and not (asked and _stopped_short(records, number))
+        finished = seen.end == RunEnd.CLEAN and not (asked and stopped_short(index, number))
+        at = max(seen.start.started, index.last_seen.get(number, seen.start.started))
         if finished or (not asked and (now - at > RESUMED_S or day(at) != day(now))):
             break
         found.add(number)
-        if number in afresh:
+        if number in index.afresh:
             break
     return frozenset(found)
-
-
-def _stopped_short(records: FlowRecords, run: int) -> bool:
-    """Whether the last cell of a run failed, was interrupted or was refused."""
-    last = max((e for e in records.entries if e.run == run and _is_cell(e)), key=lambda e: e.seq, default=None)
-    return last is not None and (last.status is not Status.OK or last.kind is Kind.MARKER)
-
-
-def _is_cell(entry: Entry) -> bool:
-    if entry.kind is Kind.MARKER:
-        return entry.key == DECISION and entry.ambient.get("decision") == REFUSED
-    return entry.kind in RECORDS or entry.kind is Kind.PLAIN
 
 
 def of_root(records: FlowRecords, root: str) -> FlowRecords:

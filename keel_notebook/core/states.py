@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
-from keel_notebook.core.lifecycle import RECORDS
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.model import Entry, EntryId, Kind, Status
 from keel_notebook.core.options import StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords, RunEnd

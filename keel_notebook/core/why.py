@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from keel_notebook.core.decide import AS_RECORDED, Difference, Part, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import RECORDS, fingerprint_of, recorded
+from keel_notebook.core.lifecycle import fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
 from keel_notebook.core.record import as_dict

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.ids import default_flow, named_flow
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import RECORDS, known_step, newest_ok, steps_in
+from keel_notebook.core.lifecycle import known_step, newest_ok, steps_in
 from keel_notebook.core.model import Entry, EntryId
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import FlowRecords, Message, RunEnd

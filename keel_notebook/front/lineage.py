@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keel_notebook.core.done import StepDone
+from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.kernels import kernel_runs
 from keel_notebook.core.lanes import Lanes
-from keel_notebook.core.lifecycle import RECORDS, entry_named, newest_ok
+from keel_notebook.core.lifecycle import entry_named, newest_ok
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.record import as_dict

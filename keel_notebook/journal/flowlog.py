@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from keel_notebook.core.entries import Entries, Index, indexed
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId
 from keel_notebook.core.ports import RunSeen, Seal
 from keel_notebook.journal import wire
@@ -38,20 +39,25 @@ class FlowLog:
         self._stamps: dict[EntryId, int] = {}
         self._raw: dict[EntryId, Written] = {}
         self._in_order = True
+        self._index: Index | None = None
+        """Of ``_entries``, once somebody asked for them."""
         self._seal = seal
         self._keep_bodies = keep_bodies
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> Entries:
         """The entries, oldest first."""
         if not self._in_order:
             self._entries = {
                 ident: self._entries[ident] for ident in sorted(self._entries, key=self._stamps.__getitem__)
             }
             self._in_order = True
-        return tuple(self._entries.values())
+            self._index = None
+        if self._index is None:
+            self._index = Index(self._entries.values())
+        return indexed(self._entries.values(), self._index)
 
     def written(self) -> list[Written]:
         """The entries with their bodies, oldest first. Only where bodies are kept."""
@@ -87,9 +93,10 @@ class FlowLog:
             self._in_order = False
         else:
             self.newest = stamp
-        if ident in self._entries:
-            del self._entries[ident]  # it moves to the end
+        old = self._entries.pop(ident, None)  # it moves to the end
         self._entries[ident] = entry
+        if self._index is not None:
+            self._index.add(entry) if old is None else self._index.supersede(old, entry)
         self._stamps[ident] = stamp
         self.changes += 1
 

@@ -152,6 +152,14 @@ def test_output_of_children_and_threads_is_recorded(kernel, name, code):
         assert any("late\n" in text for text in texts)
 
 
+@pytest.mark.parametrize("code", ["os.write(1, b'raw\\n')", "print('x', flush=True); os.write(2, b'raw\\n')"])
+def test_what_goes_straight_into_a_descriptor_is_recorded_however_quick_the_cell_was(kernel, code):
+    kernel.run("import os")
+    for at in range(25):  # a thread has to read it first: some runs in ten lost it
+        kernel.record(f"raw{at}", f"_ = {code}" if code.startswith("os") else code.replace("os.w", "_ = os.w"))
+        assert any("raw\n" in message.content["text"] for message in kernel.kept(f"raw{at}")), at
+
+
 LATE = """
 import threading
 go, done = threading.Event(), threading.Event()
