@@ -26,7 +26,13 @@ def environment() -> Raw:
 
 def differing(before: Raw, now: Raw) -> frozenset[str]:
     """The names of variables that are not as they were."""
-    return frozenset(os.fsdecode(name) for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    return frozenset(map(os.fsdecode, _differing(before, now)))
+
+
+def _differing(before: Raw, now: Raw) -> list[Any]:
+    if before == now:  # nearly always, and some hundred names are not looked at one by one
+        return []
+    return [name for name in before.keys() | now.keys() if before.get(name) != now.get(name)]
 
 
 class _Set(Struct, frozen=True):
@@ -56,14 +62,14 @@ class OwnVariables:
         now = environment()
         for name in [name for name, mine in own.items() if not mine.holds(name, now)]:
             del own[name]
-        for name in (name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
+        for name in _differing(before, now):
             first = own[name].before if name in own else before.get(name)
             own[name] = _Set(first, now.get(name), TIMES_SET[name], not ours(os.fsdecode(name)))
 
     def imported(self, before: Raw) -> None:
         """Keel itself read a record, and the imports behind its values set variables: ``before`` is how they were."""
         now = environment()
-        for name in (name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
+        for name in _differing(before, now):
             first = self._by_keel.get(name)
             found = first.before if first is not None and first.holds(name, before) else before.get(name)
             self._by_keel[name] = _Set(found, now.get(name), TIMES_SET[name], by_libraries=True)

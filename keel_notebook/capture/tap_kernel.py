@@ -78,7 +78,9 @@ class KernelTap:
         return recording.finish()
 
     def replay(self, messages: Sequence[Message]) -> None:
-        """Send recorded messages again as the running cell's own, in their order."""
+        """Send recorded messages again as the running cell's own, in their order, behind what it printed so far."""
+        if not messages:
+            return
         self._streams.flush()
         parent = self._shell.get_parent()
         for message in messages:
