@@ -135,7 +135,9 @@ class AmbientInputs:
         noted, looks = running.noted, running.state.looks
         values = [self._namespace[name] for name in ran.names if name in self._namespace]
         reads = self._sources.read_by(ran.tree)
-        variables = self._own.found(ran.step, looks.get("environ", {}), imports_only=True)
+        polars = "polars" in _roots(values)
+        asked = noted.variables or noted.by_libraries or noted.all_variables or polars or ran.children
+        variables = self._own.found(ran.step, looks.get("environ", {}), imports_only=True) if asked else {}
         drawn = self.drawn(running, ran.step)
         groups = {*EVERYBODYS, *_mentioned(values)}
         groups |= {
@@ -151,7 +153,7 @@ class AmbientInputs:
         if noted.pandas:  # a record keeps all that were read: another one may be set later
             now = settings(PANDAS_SHOWN, looks.get("pandas"), noted.pandas, self._start)
             found[PANDAS_SHOWN] = dict.fromkeys(sorted(noted.pandas), "") | now
-        found |= self._of_variables(noted, ran, "polars" in _roots(values), variables)
+        found |= self._of_variables(noted, ran, polars, variables)
         if reads.date:
             found[DAY] = {"day": running.day}
         if drawn:

@@ -143,13 +143,15 @@ class GraphCodec:
         """
         if not known:
             return {}
+        here = [*self._namespace().values(), *(value for _, value in values)]
+        alive = dict(zip(map(id, here), here, strict=True))  # no loop: a notebook has thousands of names
         found: dict[int, tuple[Any, Known]] = {}
-        for value in (*self._namespace().values(), *(value for _, value in values)):
-            one = known.get(id(value))
-            if one is None or isinstance(value, _NO_REFERENCE) or (isinstance(value, tuple | frozenset) and not value):
+        for identity in alive.keys() & known.keys():
+            value = alive[identity]
+            if isinstance(value, _NO_REFERENCE) or (isinstance(value, tuple | frozenset) and not value):
                 continue
             if not isinstance(value, str | bytes) or len(value) >= LARGE:
-                found[id(value)] = (value, one)
+                found[identity] = (value, known[identity])
         return found
 
     def _encode(
