@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from keel_notebook.core.lifecycle import RECORDS, REVIVE
+from keel_notebook.core.entries import RECORDS
+from keel_notebook.core.lifecycle import REVIVE
 from keel_notebook.core.model import Digest, Entry, FileSeen, Kind, Status
 
 ROLE = "journal"
