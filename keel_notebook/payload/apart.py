@@ -6,8 +6,8 @@ For the folding walk, which has a million objects to look at: the work for each 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain, repeat
-from operator import itemgetter
+from itertools import chain, cycle, islice, repeat
+from operator import is_, itemgetter
 from types import EllipsisType
 from typing import Any
 
@@ -38,12 +38,15 @@ class Apart(Struct):
     rows: list[Shape] | None = None
     """Instead of columns: members that have no order, or labels of their own."""
 
+    def uncolumned(self) -> list[Sequence[Any]]:
+        """The containers in the members beside the columns, and the types that count as parts of them."""
+        if self.rows is None:
+            return [self.types]
+        return [containers([list(chain.from_iterable(row.children for row in self.rows))]), self.types]
+
     def inside(self) -> list[Any]:
         """The containers in the members, and the types that count as parts of them."""
-        columns = self.columns
-        if self.rows is not None:
-            columns = [list(chain.from_iterable(row.children for row in self.rows))]
-        return [*self.types, *containers(columns)]
+        return [*chain.from_iterable(self.uncolumned()), *containers(self.columns)]
 
 
 class Takes:
@@ -78,13 +81,19 @@ class Takes:
         """The containers in one container, and the type that counts as a part of it."""
         return self.apart(type(thing), [thing]).inside()
 
-    def below(self, thing: Any) -> list[Any]:
-        """The containers in a list, a dict or an object that is its attributes, in order; nothing for all others."""
+    def below(self, thing: Any, most: int) -> list[Any]:
+        """The first containers in a list, a dict or an object that is its attributes; nothing for all others."""
         cls = type(thing)
-        plain = cls in _SEQUENCES or cls is dict or is_namedtuple(cls)
-        if not plain and (cls in SCALARS or cls in SETS or is_entity(cls) or self._shapes.layout(cls, thing) != ()):
+        if cls in SCALARS or cls in SETS or is_entity(cls):
             return []
-        return containers(self.apart(cls, [thing]).columns)
+        if cls in _SEQUENCES or is_namedtuple(cls):
+            parts = iter(thing)
+        elif cls is dict or self._shapes.layout(cls, thing) == ():
+            held = thing if cls is dict else thing.__dict__
+            parts = iter(held.values()) if set(map(type, held)) <= {str} else chain(held, held.values())
+        else:
+            return []
+        return list(islice((part for part in parts if type(part) not in SCALARS), most))
 
     def _shape(self, value: Any) -> Shape:
         shape = self._taken.get(id(value))
@@ -116,8 +125,10 @@ def _listed(tag: str, members: Sequence[Collection[Any]]) -> Apart:
 
 
 def _keyed(tag: str, members: Sequence[dict[Any, Any]]) -> Apart:
+    first = tuple(members[0])
+    if 0 < len(first) <= _WIDEST and set(map(type, first)) == {str} and _same_keys(first, members):
+        return Apart(tag, repeat(first), [list(map(itemgetter(key), members)) for key in first])
     keys = list(map(tuple, members))
-    first = keys[0]
     if keys.count(first) == len(keys) and set(map(type, chain.from_iterable(keys))) <= {str}:
         if 0 < len(first) <= _WIDEST:
             return Apart(tag, repeat(first), [list(map(itemgetter(key), members)) for key in first])
@@ -134,3 +145,9 @@ def _keyed(tag: str, members: Sequence[dict[Any, Any]]) -> Apart:
         flat.extend(member.values())
         lengths.append(len(flat) - before)
     return Apart(tag, heads, [flat], lengths)
+
+
+def _same_keys(keys: tuple[str, ...], members: Sequence[dict[Any, Any]]) -> bool:
+    """Whether the keys of all members are these very objects in this order: a quick look at what is mostly so."""
+    lengths = list(map(len, members))
+    return lengths.count(len(keys)) == len(members) and all(map(is_, chain.from_iterable(members), cycle(keys)))

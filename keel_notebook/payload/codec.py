@@ -83,10 +83,10 @@ class GraphCodec:
         }
         digested = self._digester.together(contents)
         writes = []
-        for (name, value), size in zip(values, encoded.sizes, strict=True):
+        for (name, value), size, stamp in zip(values, encoded.sizes, encoded.stamps, strict=True):
             if name:
                 if id(value) not in digests:
-                    digests[id(value)] = digested(value).digest
+                    digests[id(value)] = digested(value, stamp).digest
                 writes.append(Write(name, digests[id(value)], type_name(type(value)), size, preview(name, value)))
         return Packed(payload, tuple(writes), tuple(left_out))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -31,11 +32,20 @@ class Column(Struct):
     gaps: list[int] | None = None
     """Where the containers are among the values; None where there is nothing else, or nothing of them."""
 
-    def codes(self, classes: Sequence[Any]) -> Sequence[Any]:
-        """What stands for each value. ``classes`` is by number."""
+    @property
+    def kind(self) -> str:
+        """Which values are in it: ``""`` none, ``s`` scalars, ``c`` containers, ``m`` both."""
+        if not self.places:
+            return "s" if self.scalars else ""
+        return "c" if self.gaps is None else "m"
+
+    def codes(self, classes: Sequence[int], *, bare: bool = False) -> Sequence[Any]:
+        """What stands for each value. ``classes`` is by number; ``bare``: no scalar can be taken for one of them."""
         if not self.places:
             return self.scalars
-        found = list(map(classes.__getitem__, self.places))
+        found: list[Any] = list(map(classes.__getitem__, self.places))
+        if not bare:
+            found = list(map(complex, repeat(0.0), found))
         if self.gaps is None:
             return found
         mixed = list(self.scalars)
@@ -43,11 +53,15 @@ class Column(Struct):
             mixed[at] = code
         return mixed
 
+    def plain(self) -> tuple[list[Any], list[int], list[int] | None]:
+        """All of it, to be hashed."""
+        return list(self.scalars), self.places, self.gaps
+
     def some(self, picks: list[int]) -> Column:
         """The column of the values at these places."""
-        size = len(self.places) if self.places and self.gaps is None else len(self.scalars)
-        if len(picks) == size and picks == list(range(size)):
-            return self
+        begin, end = picks[0], picks[-1] + 1
+        if self.gaps is None and end - begin == len(picks) and picks == list(range(begin, end)):
+            return Column(self.scalars[begin:end], self.places[begin:end])
         if not self.places:
             return Column(list(map(self.scalars.__getitem__, picks)), [])
         if self.gaps is None:
@@ -60,23 +74,50 @@ class Column(Struct):
         return Column(list(map(self.scalars.__getitem__, picks)), places, gaps if gaps else None)
 
 
+class Opened(NamedTuple):
+    """A column whose containers have no numbers yet: they are put into ``column.places``."""
+
+    column: Column
+    parts: Sequence[Any]
+    """Its containers."""
+    types: set[type]
+    """Theirs."""
+
+
+def opened(values: Sequence[Any], contents: Contents) -> Opened:
+    """A column of ``values``, looked at once."""
+    types = set(map(type, values))
+    if types <= SCALARS:
+        return Opened(Column(scalar_codes(values, types, contents), []), (), set())
+    if types.isdisjoint(SCALARS):
+        return Opened(Column([], []), values, types)
+    gaps = [at for at, value in enumerate(values) if type(value) not in SCALARS]
+    parts = list(map(values.__getitem__, gaps))
+    scalars = [value if type(value) in SCALARS else None for value in values]
+    codes = scalar_codes(scalars, (types & SCALARS) | {type(None)}, contents)
+    return Opened(Column(codes, [], gaps), parts, types - SCALARS)
+
+
 def column(
     values: Sequence[Any], numbers: Mapping[int, int], contents: Contents, objects: Sequence[Any] = ()
 ) -> Column:
     """A column of ``values``. ``numbers`` has a number for every container, by identity; ``objects`` is by number."""
-    types = set(map(type, values))
-    if types <= SCALARS:
-        return Column(scalar_codes(values, types, contents), [])
-    if types.isdisjoint(SCALARS):
-        start = numbers[id(values[0])]
-        end = start + len(values)
-        if _FEW < len(values) <= len(objects) - start and all(map(operator.is_, values, objects[start:end])):
-            return Column([], list(range(start, end)))  # met in this order: nothing to look up
-        return Column([], list(map(numbers.__getitem__, map(id, values))))
-    gaps = [at for at, value in enumerate(values) if type(value) not in SCALARS]
-    places = [numbers[id(values[at])] for at in gaps]
-    scalars = [value if type(value) in SCALARS else None for value in values]
-    return Column(scalar_codes(scalars, set(map(type, scalars)), contents), places, gaps)
+    found, parts, _ = opened(values, contents)
+    if parts:
+        places = aligned(parts, numbers, objects)
+        found.places = list(map(numbers.__getitem__, map(id, parts))) if places is None else places
+    return found
+
+
+def aligned(parts: Sequence[Any], numbers: Mapping[int, int], objects: Sequence[Any]) -> list[int] | None:
+    """The numbers of containers that were met in this order before, so that nothing has to be looked up; else None."""
+    start = numbers.get(id(parts[0]))
+    if start is None or not _FEW < len(parts) <= len(objects) - start:
+        return None
+    if parts[-1] is not objects[start + len(parts) - 1]:
+        return None
+    end = start + len(parts)
+    return list(range(start, end)) if all(map(operator.is_, parts, objects[start:end])) else None
 
 
 def scalar_codes(values: Sequence[Any], types: set[type], contents: Contents) -> Sequence[Any]:

@@ -17,7 +17,6 @@ from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.outlines import Outlines
 from keel_notebook.payload.paths import path_to
 from keel_notebook.payload.shapes import Shapes, Unknown
-from keel_notebook.payload.streamed import stamp
 from keel_notebook.payload.trees import NotATree, TreeWalk
 from keel_notebook.payload.typename import type_name
 
@@ -41,7 +40,7 @@ class StructuralDigester:
             raise ValueError("a salt has 32 bytes")
         self._key = blake3(salt, derive_key_context=VERSION).digest()
         self._definitions = definitions
-        self._seen: dict[bytes, bytes] = {}
+        self._seen: dict[bytes, Digest] = {}
         """Digests of large plain values that were looked at before, by their stamps."""
 
     def digest(self, value: Any) -> Digested:
@@ -52,14 +51,24 @@ class StructuralDigester:
         """The same, for values whose large content may be known to ``contents`` already."""
         return self._digested(value, Shapes(self._definitions, contents))
 
-    def together(self, contents: Contents) -> Callable[[Any], Digested]:
-        """The same for several values that nobody changes meanwhile: what they share is looked at once.
+    def together(self, contents: Contents) -> Callable[[Any, bytes | None], Digested]:
+        """Digests of several values that nobody changes meanwhile: what they share is looked at once.
 
-        What the later ones reach counts for all that came before it, so this is for those who want the digests alone.
+        Beside a value may stand bytes that no other value has: where they were there before, it is not looked at.
         """
         shapes = Shapes(self._definitions, contents)
         fold = FoldWalk(shapes, self._key)
-        return lambda value: self._digested(value, shapes, fold)
+
+        def digest(value: Any, stamp: bytes | None) -> Digested:
+            known = None if stamp is None else self._seen.get(stamp)
+            if known is not None:
+                return Digested(known)
+            found = self._digested(value, shapes, fold)
+            if stamp is not None and found.digest is not None:
+                self._remember(stamp, found.digest)
+            return found
+
+        return digest
 
     def outline(self, value: Any) -> Digested:
         """A weak digest of a value that has none: a client, a connection, an object that holds one (DESIGN 5).
@@ -74,7 +83,7 @@ class StructuralDigester:
         digest, reason = None, ""
         try:
             with quiet_gc():
-                digest = Digest(self._walk(value, shapes, fold or FoldWalk(shapes, self._key))[:_BYTES].hex())
+                digest = self._walk(value, shapes, fold or FoldWalk(shapes, self._key))
         except Unknown as unknown:
             reason = _reason(value, unknown)
         except RecursionError:
@@ -83,24 +92,31 @@ class StructuralDigester:
             reason = f"{type_name(type(value))}: {type_name(type(error))} while it was read"
         return Digested(digest, weak=shapes.weak, reason=reason, reaches=frozenset(shapes.reaches))
 
-    def _walk(self, value: Any, shapes: Shapes, fold: FoldWalk) -> bytes:
+    def _walk(self, value: Any, shapes: Shapes, fold: FoldWalk) -> Digest:
         """By the first walk that can: the value alone decides which one, however its objects are shared."""
         with contextlib.suppress(NotATree):
-            return TreeWalk(shapes, self._key, fold=fold).digest(value)
-        seen = stamp(value, self._key) if type(shapes) is Shapes else None  # outlines see less of a value than it is
-        digest = None if seen is None else self._seen.get(seen)
+            return _named(TreeWalk(shapes, self._key, fold=fold).digest(value))
+        stamp = fold.stamp(value) if type(shapes) is Shapes else None  # outlines see less of a value than it is
+        digest = None if stamp is None else self._seen.get(stamp)
         if digest is None:
-            digest = self._patiently(value, shapes, fold)
-            if seen is not None:
-                if len(self._seen) >= _MOST_SEEN:
-                    self._seen.clear()
-                self._seen[seen] = digest
+            digest = _named(self._patiently(value, shapes, fold))
+            if stamp is not None:
+                self._remember(stamp, digest)
         return digest
+
+    def _remember(self, stamp: bytes, digest: Digest) -> None:
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen[stamp] = digest
 
     def _patiently(self, value: Any, shapes: Shapes, fold: FoldWalk) -> bytes:
         with contextlib.suppress(NotATree):
             return fold.digest(value)
         return GraphWalk(shapes, self._key).digest(value)
+
+
+def _named(digest: bytes) -> Digest:
+    return Digest(digest[:_BYTES].hex())
 
 
 def _reason(value: Any, unknown: Unknown) -> str:

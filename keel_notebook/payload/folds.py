@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import marshal
 import math
+import operator
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
-from itertools import count, islice, repeat
-from types import ModuleType
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, repeat
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from blake3 import blake3
 
 from keel_notebook.payload.apart import SETS, Apart, Takes, containers
-from keel_notebook.payload.columns import Column, column
-from keel_notebook.payload.groups import MARSHAL, Family, Group, Met, by_type, start_of, unlike
+from keel_notebook.payload.columns import Column, Opened, column, opened
+from keel_notebook.payload.groups import MARSHAL, Family, Group, Met, rows_of, start_of, unlike
+from keel_notebook.payload.numbering import Numbering
 from keel_notebook.payload.order import sortable
 from keel_notebook.payload.shapes import Shape, Shapes
 from keel_notebook.payload.trees import NotATree
@@ -55,27 +57,43 @@ class FoldWalk:
         self._forget()
 
     def _forget(self) -> None:
-        self._numbers: dict[int, int] = {}
-        self._objects: list[Any] = []
+        self._numbering = Numbering()
+        self._numbers = self._numbering.numbers
+        self._objects = self._numbering.objects
         self._classes: list[int] = []
         self._groups: list[Group] = []
-        self._coded: list[complex] = []
-        self._codes: list[complex] = []
+        self._levels = 0
+        self._open: tuple[Any, list[Family]] | None = None
         self._sizes: set[tuple[type, int]] | None = None
         self._digests: dict[Any, bytes] = {}
         self._rounds: int | None = None
 
     def digest(self, value: Any) -> bytes:
         """The digest of ``value``. Raises NotATree as said above, and Unknown for a value without a shape."""
-        if not (self._objects and self._added(value)):
+        if not self._beside(value):
             self._sort_out(value)
         return self._written(self._column([value]), depth=0)
+
+    def stamp(self, value: Any) -> bytes | None:
+        """Bytes that no other value has, to know it again: half the work of ``digest``, which goes on from here.
+
+        They tell which objects are one, and so they are no digest. None for what is looked at beside other values.
+        """
+        if self._beside(value):
+            return None
+        self._forget()
+        found = self._found(value)
+        self._open = (value, found)
+        state = blake3(b"as it was met;", key=self._key)
+        for each in (self._column([value]), *chain.from_iterable(map(self._as_met, self._groups))):
+            state.update(marshal.dumps(each if type(each) is tuple else each.plain(), MARSHAL))
+        return state.digest()
 
     def deep(self, value: Any) -> bool:
         """Whether even the first objects of every level have many levels below them: no tree to be written out."""
         level = [value]
         for _ in range(_LEVELS):
-            level = [part for each in level[:_SAMPLE] for part in self._takes.below(each)]
+            level = [part for each in level[:_SAMPLE] for part in self._takes.below(each, _SAMPLE)]
         return len(level) >= _MANY
 
     def unfolds(self, value: Any) -> tuple[float, float]:
@@ -96,12 +114,19 @@ class FoldWalk:
 
     # ---- which are equal ---------------------------------------------------------------------------------
 
+    def _beside(self, value: Any) -> bool:
+        """Whether everything in ``value`` has a class, or has one now."""
+        return bool(self._objects) and self._open is None and self._added(value)
+
     def _sort_out(self, value: Any) -> None:
         """Give a class to everything in ``value``, and to nothing else."""
-        self._forget()
         try:
-            families = self._found(value)
-            if len(self._groups) > _DEEP:  # a chain: children first is quick, where there is no cycle
+            if self._open is None or self._open[0] is not value:
+                self._forget()
+                self._open = (value, self._found(value))
+            families = self._open[1]
+            self._open = None
+            if self._levels > _DEEP:  # a chain: children first is quick, where there is no cycle
                 try:
                     self._one_by_one(self._children_first(value))
                 except NotATree:
@@ -119,46 +144,46 @@ class FoldWalk:
     def _found(self, value: Any) -> list[Family]:
         """Every container in ``value``, by type, with a number."""
         families: dict[type, Family] = {}
-        numbers = self._numbers
-        level = {id(part): part for part in containers([[value]])}
-        while level:
-            below: list[Any] = []
-            for cls, members in by_type(list(level.values())):
+        contents = self._shapes.contents
+        waiting = [opened([value], contents)]
+        while waiting:
+            below: list[Opened] = []
+            for cls, start, members in self._numbering.put(waiting):
                 apart = self._takes.apart(cls, members)
-                inside = apart.inside()
-                group = Group(cls, len(self._objects), members, apart, set(map(type, inside)), [])
-                numbers.update(zip(map(id, members), count(group.start), strict=False))
-                self._objects += members
+                inside = [opened(each, contents) for each in apart.columns]
+                columns = [each.column for each in inside]
+                inside += [opened(each, contents) for each in apart.uncolumned()]
+                inside = [each for each in inside if each.parts]
+                group = Group(cls, start, members, apart, set().union(*(each.types for each in inside)), columns)
                 below += inside
                 family = families.setdefault(cls, Family([], set()))
                 family.groups.append(group)
                 family.size += len(members)
                 family.inside |= group.inside
                 self._groups.append(group)
-            ids = list(map(id, below))
-            if numbers.keys().isdisjoint(ids):
-                level = dict(zip(ids, below, strict=True))
-            else:
-                level = {at: part for at, part in zip(ids, below, strict=True) if at not in numbers}
-        self._start_over()
-        for group in self._groups:
-            group.columns = list(map(self._column, group.apart.columns))
+            waiting = below
+            self._levels += 1
+        self._classes = list(range(len(self._objects)))
+        for family in families.values():
+            family.look()
         return list(families.values())
 
-    def _start_over(self) -> None:
-        """Every object is a class of its own, as far as anybody knows."""
-        self._coded = list(map(complex, repeat(0.0), range(len(self._objects))))
-        self._classes = list(range(len(self._coded)))
-        self._codes = list(self._coded)
+    def _as_met(self, group: Group) -> Iterator[Any]:
+        """Everything that there is to the members of a group, with other containers by their numbers."""
+        apart = group.apart
+        heads: Any = next(apart.heads) if isinstance(apart.heads, repeat) else list(apart.heads)
+        yield apart.tag, len(group.members), [self._numbers[id(cls)] for cls in apart.types], heads, apart.lengths
+        yield from group.columns
+        if apart.rows is not None:
+            yield "rows", [(row.unordered, len(row.children)) for row in apart.rows]
+            yield self._column(list(chain.from_iterable(row.children for row in apart.rows)))
 
     def _column(self, values: Sequence[Any]) -> Column:
         return column(values, self._numbers, self._shapes.contents, self._objects)
 
     def _refined(self, families: list[Family]) -> int | None:
         """Tell apart what differs; in how many rounds, or None if a few were not enough. The value alone decides it."""
-        coded = self._coded
-        self._classes = [0] * len(coded)
-        self._codes = coded[:1] * len(coded)
+        self._classes = [0] * len(self._objects)
         changed: set[type] | None = None
         for at in range(_ROUNDS):
             new = [
@@ -178,44 +203,47 @@ class FoldWalk:
                             family.inside |= group.inside
             if not changed:
                 return at
-            self._codes = list(map(coded.__getitem__, self._classes))
         return None
 
     def _classed(self, family: Family) -> tuple[list[list[int]], int]:
         """The class of every member, group by group, and how many there are."""
+        distinct = family.distinct() if family.classes == 1 else set()
         tables: defaultdict[Hashable, dict[Any, int]] = defaultdict(dict)
-        found = []
+        found, classes = [], 0
         for group in family.groups:
-            heads, rows = self._rows(group.apart, group.columns)
-            own = range(group.start, group.start + len(group.members))
+            own = range(group.start, group.end)
+            if group.by_place and isinstance(group.apart.heads, repeat) and next(group.apart.heads) in distinct:
+                found.append(list(own))
+                classes += len(own)
+                continue
+            heads, rows = self._rows(group.apart, group.columns, bare=family.bare)
             if isinstance(heads, repeat):
                 found.append(list(map(tables[next(heads)].setdefault, rows, own)))
             else:
                 triples = zip(heads, rows, own, strict=True)
                 found.append([tables[head].setdefault(row, number) for head, row, number in triples])
-        return found, sum(map(len, tables.values()))
+        return found, classes + sum(map(len, tables.values()))
 
-    def _rows(self, apart: Apart, columns: list[Column]) -> tuple[Iterable[Hashable], Iterable[Any]]:
+    def _rows(self, apart: Apart, columns: list[Column], *, bare: bool) -> tuple[Iterable[Hashable], Iterable[Any]]:
         """What tells members apart: what stands before, and the codes of what is in them, a tuple for each."""
-        owner = tuple(self._codes[self._numbers[id(cls)]] for cls in apart.types)
+        owner = tuple(self._classes[self._numbers[id(cls)]] for cls in apart.types)
         heads = apart.heads
         if owner:
             heads = repeat((owner, next(heads))) if isinstance(heads, repeat) else [(owner, head) for head in heads]
         if apart.rows is not None:
             return heads, map(self._row, apart.rows)
-        coded = [each.codes(self._codes) for each in columns]
+        coded = [each.codes(self._classes, bare=bare) for each in columns]
         if apart.lengths is None:
             return heads, zip(*coded, strict=True)
-        codes = iter(coded[0])
-        return heads, map(tuple, map(islice, repeat(codes), apart.lengths))
+        return heads, rows_of(coded[0], apart.lengths)
 
     def _row(self, shape: Shape) -> Any:
         values = list(shape.children)
         if not shape.unordered:
-            return tuple(self._column(values).codes(self._codes))
+            return tuple(self._column(values).codes(self._classes))
         if sortable(values):
-            return ("sorted", *self._column(sorted(values)).codes(self._codes))
-        return frozenset(Counter(self._column(values).codes(self._codes)).items())
+            return ("sorted", *self._column(sorted(values)).codes(self._classes))
+        return frozenset(Counter(self._column(values).codes(self._classes)).items())
 
     # ---- object by object --------------------------------------------------------------------------------
 
@@ -247,30 +275,34 @@ class FoldWalk:
             number = self._numbers.setdefault(id(part), len(self._objects))
             apart = self._takes.apart(type(part), [part])
             columns = list(map(self._column, apart.columns))
-            heads, rows = self._rows(apart, columns)
+            heads, rows = self._rows(apart, columns, bare=False)
             if number == len(self._objects):
                 self._objects.append(part)
                 self._classes.append(number)
-                self._codes.append(complex(0.0, number))
                 self._groups.append(Group(type(part), number, [part], apart, set(), columns))
             table = tables[type(part), next(iter(heads))]
             self._classes[number] = table.setdefault(next(iter(rows)), number)
-            self._codes[number] = complex(0.0, self._classes[number])
 
-    def _children_first(self, value: Any, known: Container[int] = ()) -> Iterator[Any]:
+    def _children_first(self, value: Any, known: Mapping[int, int] = MappingProxyType({})) -> Iterator[Any]:
         """All containers but the known ones, each after whatever is in it. Raises NotATree for a cycle."""
+
+        def new(parts: list[Any]) -> Iterator[Any]:
+            return (
+                compress(parts, map(operator.not_, map(known.__contains__, map(id, parts)))) if known else iter(parts)
+            )
+
         done: set[int] = set()
         open_now: set[int] = set()
-        way: list[tuple[Any, Iterator[Any]]] = [(None, iter(containers([[value]])))]
+        way: list[tuple[Any, Iterator[Any]]] = [(None, new(containers([[value]])))]
         while way:
             thing, parts = way[-1]
             for part in parts:
-                if id(part) in done or id(part) in known:
+                if id(part) in done:
                     continue
                 if id(part) in open_now:
                     raise NotATree
                 open_now.add(id(part))
-                way.append((part, iter(self._takes.parts(part))))
+                way.append((part, new(self._takes.parts(part))))
                 break
             else:
                 way.pop()
@@ -292,10 +324,14 @@ class FoldWalk:
             later: list[int] = []
             for at in range(0, len(level), _CHUNK):
                 chunk = level[at : at + _CHUNK]
-                types = list(map(type, map(self._objects.__getitem__, chunk)))
-                kinds = {cls: number for number, cls in enumerate(dict.fromkeys(types))}
-                mixed = list(map(kinds.__getitem__, types)) if len(kinds) > 1 else []
-                state.update(marshal.dumps((len(types), mixed), MARSHAL))
+                first = self._group_of(min(chunk))
+                if max(chunk) < first.end:
+                    types, kinds, mixed = [], {first.cls: 0}, []
+                else:
+                    types = list(map(type, map(self._objects.__getitem__, chunk)))
+                    kinds = {cls: number for number, cls in enumerate(dict.fromkeys(types))}
+                    mixed = list(map(kinds.__getitem__, types)) if len(kinds) > 1 else []
+                state.update(marshal.dumps((len(chunk), mixed), MARSHAL))
                 for cls in kinds:
                     alike = chunk
                     if mixed:
@@ -318,12 +354,15 @@ class FoldWalk:
             fresh += met.put(each)
         return fresh
 
+    def _group_of(self, number: int) -> Group:
+        return self._groups[bisect_right(self._groups, number, key=start_of) - 1]
+
     def _selected(self, cls: type, chunk: list[int]) -> tuple[Apart, list[Column]]:
         """Some objects of one type taken apart: out of the columns of one group, where that says the same."""
-        group = self._groups[bisect_right(self._groups, min(chunk), key=start_of) - 1]
+        group = self._group_of(min(chunk))
         apart = group.apart
         keyed = apart.tag in _KEYED and apart.lengths is None
-        if keyed and max(chunk) < group.start + len(group.members):
+        if keyed and max(chunk) < group.end:
             picks = [number - group.start for number in chunk]
             return apart, [each.some(picks) for each in group.columns]
         apart = self._takes.apart(cls, list(map(self._objects.__getitem__, chunk)))
@@ -335,7 +374,7 @@ class FoldWalk:
         if not shape.unordered or sortable(values):
             met.state.update(b"row;")
             return met.put(self._column(sorted(values) if shape.unordered else values))
-        codes = self._column(values).codes(self._codes)
+        codes = self._column(values).codes(self._classes)
         found = dict(zip(codes, values, strict=True))
         digests = sorted(self._alone(found[code], code, times, depth + 1) for code, times in Counter(codes).items())
         met.state.update(b"set;" + marshal.dumps(digests, MARSHAL))

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import msgpack
+from blake3 import blake3
 from msgspec import Struct, field
 
 from keel_notebook.core.ports import Definitions, Digester, Known
@@ -16,6 +17,7 @@ from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.deep import with_deep_stack
 from keel_notebook.payload.guilty import Refused, Secret
 from keel_notebook.payload.hosts import Hosts
+from keel_notebook.payload.memory import LARGE
 from keel_notebook.payload.pickles import Stream, Writer, known_used
 from keel_notebook.payload.plain import NotPlain, PlainWriter, surely_not_plain
 from keel_notebook.payload.shapes import Unknown
@@ -23,6 +25,9 @@ from keel_notebook.payload.typename import type_name
 
 _SCANNED = 256 << 10
 """A name of up to so many bytes is searched for credentials: a configuration, not a corpus that mentions one."""
+
+_NEVER_REFERRED_TO = (type(None), bool, int, float)
+"""Pickle writes them again each time: what follows tells nothing of them."""
 
 Values = Sequence[tuple[str, Any]]
 """Names and values in the order in which they are written; the cell's result has no name."""
@@ -52,6 +57,11 @@ class Encoded(Struct):
     """Bytes of each value that were not there before."""
     known: list[Known] = field(default_factory=list)
     stream: list[bytes] = field(default_factory=list)
+    stamps: list[bytes | None] = field(default_factory=list)
+    """For every value None, or bytes that no other value has: what pickle wrote of it and of the values before it.
+
+    Only of plain values, where there is much of them. They tell which objects are one: so they are no digest.
+    """
 
 
 class Encoder(Struct, frozen=True):
@@ -113,7 +123,7 @@ class Encoder(Struct, frozen=True):
         renumbered = {number: at for at, number in enumerate(used)}
         nodes_out = [("known", renumbered[node[1]]) if node[0] == "known" else node for node in writer.nodes]
         fields = {"form": "plain", "nodes": nodes_out, "roots": roots}
-        return Encoded(fields, buffers, sizes, [entries[number][1] for number in used])
+        return Encoded(fields, buffers, sizes, [entries[number][1] for number in used], stamps=[None] * len(values))
 
     def _pickle(self, values: Values, known: Referable, writing: Mapping[str, Any]) -> Encoded:
         stream, buffers = Stream(), BufferWriter()
@@ -121,9 +131,17 @@ class Encoder(Struct, frozen=True):
         entries = list(known.values())
         writer = Writer(stream, buffers, by_code, [thing for thing, _ in entries], roots=[value for _, value in values])
         sizes: list[int] = []
+        stamps: list[bytes | None] = []
+        written = blake3(b"streamed behind %d;" % len(entries))
         for at, (_, value) in enumerate(values):
             begin, content, parts = stream.size, buffers.bytes, len(stream.parts)
             _dump(writer, at, value)
+            stamps.append(None)
+            if writer.plain and type(value) not in _NEVER_REFERRED_TO:
+                for part in stream.parts[parts:]:
+                    written.update(part)
+                if stream.size >= LARGE:  # whatever is small by itself may refer to all of it
+                    stamps[-1] = written.digest()
             if stream.size - begin <= _SCANNED and secret_in_pickle(b"".join(stream.parts[parts:])):
                 raise Guilty(at, None, secret=True)
             sizes.append(stream.size - begin + buffers.bytes - content)
@@ -135,7 +153,9 @@ class Encoder(Struct, frozen=True):
             "used": used,
             "out_of_band": writer.out_of_band,
         }
-        return Encoded(fields, buffers, sizes, [entries[at][1] for at in used], stream.parts)
+        if used:  # the bytes tell where something is, not what it is
+            stamps = [None] * len(values)
+        return Encoded(fields, buffers, sizes, [entries[at][1] for at in used], stream.parts, stamps)
 
 
 def _dump(writer: Writer, at: int, value: Any) -> None:

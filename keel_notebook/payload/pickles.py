@@ -65,6 +65,8 @@ class Writer(_pickle.Pickler):
         self.last: Any = None
         """The newest object that pickle asked about: the guilty one if it fails."""
         self.out_of_band: list[int] = []
+        self.plain = True
+        """Whether all that was written is of pickle's own types, with all that there is to it in the stream."""
         self._buffers = buffers
         self._by_code = by_code
         self._reduces: dict[type, _Reduce | None] = {}
@@ -83,10 +85,12 @@ class Writer(_pickle.Pickler):
         try:
             reduce = self._reduces[cls]
         except KeyError:
+            self.plain = False
             reduce = self._reduces[cls] = self._chosen(cls)
         return NotImplemented if reduce is None else reduce(obj)
 
     def _buffer(self, buffer: pickle.PickleBuffer) -> bool:
+        self.plain = False
         raw = buffer.raw()
         if len(raw) < LARGE:
             return True

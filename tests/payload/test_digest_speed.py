@@ -23,7 +23,7 @@ def cpu(call):
 
 
 VALUES = {
-    "shared": (neighbours(50_000), 10, 3),
+    "shared": (neighbours(50_000), 6, 3),
     "records": ([{"id": at, "tags": ["a", str(at)], "score": at / 3} for at in range(50_000)], 2.5, 2.5),
 }
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from keel_notebook.core.model import Payload
+from tests.payload.test_digest_folds import neighbours, ring
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())
 SOURCE = "k = 2\nclass P:\n    def __init__(self): self.x = [1]\ndef f(x): return x + k"
@@ -48,6 +49,8 @@ DIGESTS = {
 }
 CYCLE = [1]
 CYCLE.append(CYCLE)
+DIGESTS["graph"] = (neighbours(), "b215d59207e75b5ad1e86e2e2c14cdde")
+DIGESTS["graph with a cycle"] = ([neighbours(3000), ring(list("abcd"))], "ad5cd0e0689f75d460475dace6927385")
 DIGESTS["cycle"] = (CYCLE, "ccc5f1b081c0606e7be754acd82d5c66")
 
 
