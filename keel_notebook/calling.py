@@ -82,9 +82,12 @@ def step_scope(step: str, identity: str, idempotency_key: str, attempt: str) -> 
     return StepScope(step, identity, idempotency_key=idempotency_key, attempt=attempt)
 
 
-def plain_scope(name: str, *, code: Digest | None, inputs: Mapping[str, Input], went_on: frozenset[int]) -> StepScope:
+def plain_scope(
+    name: str, *, code: Digest | None, inputs: Mapping[str, Input], went_on: frozenset[int], unrecorded: bool = False
+) -> StepScope:
     """The implicit step of a plain cell that makes durable calls; ``went_on``: runs that this one goes on with."""
-    return StepScope(name, step_identity("", code, inputs), implicit=True, resumed=went_on)
+    identity = step_identity("", code, inputs)
+    return StepScope(name, identity, implicit=True, unrecorded=unrecorded, resumed=went_on)
 
 
 def resumed(records: FlowRecords, run: int, now: float, *, alone: bool) -> frozenset[int]:

@@ -171,6 +171,12 @@ class VersionError(KeelError):
     code = "E034"
 
 
+class OutputHeldError(KeelError):
+    """Another ``keel run`` writes the same executed notebook (E035)."""
+
+    code = "E035"
+
+
 class InternalError(KeelError):
     """A fault of keel itself (E040)."""
 

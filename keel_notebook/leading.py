@@ -238,6 +238,7 @@ class Leader:
                 code=analysis.code,
                 inputs=attached.stepper.inputs(analysis.names.reads - analysis.names.stores, analysis),
                 went_on=attached.went_on(attached.journal.records(attached.flow.id), self._root or ""),
+                unrecorded=cell.marker is not None,
             )
         return self._plain_scope
 

@@ -32,6 +32,8 @@ class StepScope(Struct):
     step: str
     identity: str
     implicit: bool = False
+    unrecorded: bool = False
+    """Whether its cell is a step that runs plainly, because nothing of it can be recorded."""
     resumed: frozenset[int] = frozenset()
     idempotency_key: str = ""
     attempt: str = ""

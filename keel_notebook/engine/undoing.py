@@ -22,7 +22,14 @@ from keel_notebook.core.ports import FlowRecords, Known
 from keel_notebook.engine import scope
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.ledger import Ledger
-from keel_notebook.errors import CannotStoreError, DamagedError, KeelError, SettingsError, UndoFailedError
+from keel_notebook.errors import (
+    CannotStoreError,
+    DamagedError,
+    JournalUnreachableError,
+    KeelError,
+    SettingsError,
+    UndoFailedError,
+)
 
 CELL = "%%keel_undo"
 """The ``call`` of a registration that a cell made; its text is in the notebook."""
@@ -36,6 +43,9 @@ def register(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], 
     """
     with calls.parts.lock:
         here = calls.scope()
+        if here.unrecorded:
+            detail = "nothing of this step is recorded, so that its undo could never be found again"
+            raise calls.journal.problem or JournalUnreachableError(journal=calls.parts.flow, detail=detail)
         if here.implicit or not here.attempt:
             raise SettingsError(where="keel.undo", detail="it belongs to a step, and is called inside it")
         name = getattr(function, "__name__", type(function).__name__)

@@ -12,10 +12,12 @@ from typing import Any, NoReturn
 
 import click
 
-from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
+from keel_notebook.errors import KeelError, OutputHeldError, SettingsError, UnknownNameError
 from keel_notebook.front.cli_print import put_error, put_json
 
 DONE, FAILED, UNKNOWN = 0, 1, 2
+ELSEWHERE = 5
+"""Another process has what was asked for."""
 
 MODES = ("live", "replay", "verify", "off")
 """``front.settings.MODES``, without importing traitlets."""
@@ -43,6 +45,8 @@ def command(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def exit_code(error: KeelError) -> int:
     """The exit code that an error means."""
+    if isinstance(error, OutputHeldError):
+        return ELSEWHERE
     return UNKNOWN if isinstance(error, UnknownNameError) else FAILED
 
 

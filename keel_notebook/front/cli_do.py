@@ -49,7 +49,8 @@ def run(*, as_json: bool, **asked: Any) -> None:
     """Run a notebook from the top, without a front end.
 
     What had finished replays, so that a run that stopped goes on where it stopped. The executed notebook is written
-    after every cell. Exit code: 0 finished, 1 a cell failed, 3 the kernel died, 4 a cell took longer than --timeout.
+    after every cell. Exit code: 0 finished, 1 a cell failed, 3 the kernel died, 4 a cell took longer than --timeout,
+    5 another run writes the same file.
     """
     from keel_notebook.front.cli_run import refused, run_notebook  # noqa: PLC0415
     from keel_notebook.front.keeping import Asked  # noqa: PLC0415
@@ -171,6 +172,7 @@ def mv(old: str, new: str, *, as_json: bool) -> None:
     """
     from keel_notebook.core.why import hint  # noqa: PLC0415 - only what the command needs
     from keel_notebook.front import cli_open  # noqa: PLC0415
+    from keel_notebook.front.renaming import jobs_follow  # noqa: PLC0415
     from keel_notebook.journal.flows import known_flows, move_flows  # noqa: PLC0415
 
     before, after = cli_open.place_of(old), cli_open.place_of(new)
@@ -191,10 +193,13 @@ def mv(old: str, new: str, *, as_json: bool) -> None:
         facts = cli_open.LOOK_AGAIN | {"why": why}
         raise UnknownNameError(what="notebook", name=str(before.notebook), hint=hinted, **facts)
     moved = move_flows(cli_open.existing(before.journal), before.notebook, after.notebook)
+    jobs = jobs_follow(before.journal, before.notebook, after.notebook)
     if before.notebook.exists():
         os.rename(before.notebook, after.notebook)
-    said = f"{after.notebook.name} has the records of {before.notebook.name} ({count(moved, 'flow')})"
-    told({"old": str(before.notebook), "new": str(after.notebook), "flows": moved}, said, as_json=as_json)
+    said = f"{after.notebook.name} has the records of {before.notebook.name} ({count(moved, 'flow')}"
+    said += f", {count(jobs, 'job')} to go on with)" if jobs else ")"
+    outcome: dict[str, Any] = {"old": str(before.notebook), "new": str(after.notebook), "flows": moved, "jobs": jobs}
+    told(outcome, said, as_json=as_json)
 
 
 @command

@@ -25,7 +25,7 @@ from keel_notebook.core.model import Entry
 from keel_notebook.core.units import count
 from keel_notebook.errors import KeelError
 from keel_notebook.front import cli_open, keeping
-from keel_notebook.front.cli_base import FAILED, Clock
+from keel_notebook.front.cli_base import ELSEWHERE, Clock, exit_code
 from keel_notebook.front.cli_run import run_notebook
 from keel_notebook.front.left import Seen, titled
 from keel_notebook.front.run_log import Records, Subject
@@ -33,7 +33,6 @@ from keel_notebook.journal import liveness
 from keel_notebook.journal.jobs import Jobs
 from keel_notebook.journal.spawn import environment, python_module
 
-ELSEWHERE = 5
 """Exit code of a process that found its job taken, over, or not yet due."""
 POLL_S = 2.0
 """How often it is asked whether a job was left or a promise answered (Z34)."""
@@ -247,7 +246,7 @@ def refused(carry: Callable[[], int], *, as_json: bool) -> int:
         return carry()
     except KeelError as error:
         if as_json:
-            put_json(event(error, FAILED), lines=False)
+            put_json(event(error, exit_code(error)), lines=False)
         else:
             click.echo(str(error), err=True)
-        return FAILED
+        return exit_code(error)

@@ -19,7 +19,7 @@ from keel_notebook.core.options import duration_s
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.core.why import hint
 from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
-from keel_notebook.front import cli_open, headless, keeping
+from keel_notebook.front import cli_open, headless, keeping, outputs_held
 from keel_notebook.front.keeping import Asked
 from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, closing, tell_json
 from keel_notebook.journal.folder import Folder
@@ -31,7 +31,7 @@ _SLIP = "Correct the name. A parameter is bound by the cell tagged `parameters`,
 def run_notebook(
     asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ, held: Held | None = None
 ) -> int:
-    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002).
+    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002), OutputHeldError (E035).
 
     ``held``: the job that this goes on with; without one, the run becomes a job that `keel resume` can go on with.
     """
@@ -52,8 +52,15 @@ def run_notebook(
         kernel=asked.kernel,
         timeout_s=seconds(asked.timeout),
     )
+    with outputs_held.claimed(output):  # before anything is touched
+        return _as_job(asked, order, path, key, held=held, as_json=as_json)
+
+
+def _as_job(  # noqa: PLR0913 - what ``run_notebook`` found out
+    asked: Asked, order: headless.Order, path: Path, key: str, *, held: Held | None, as_json: bool
+) -> int:
     name = order.environ.get("KEEL_FLOW", "")
-    journal = cli_open.place_of(str(path), environ).journal
+    journal = cli_open.place_of(str(path), order.environ).journal
     job = held or keeping.begun(journal, asked, order, path, key)
     with contextlib.closing(Records(Subject(journal, path, name, key))) as records, keeping.kept(job) as kept:
         kept.ended = _carried_out(order, path, records, as_json=as_json, on_kernel=kept.kernel)

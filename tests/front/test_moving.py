@@ -7,12 +7,17 @@ import tarfile
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
+from keel_notebook.core.jobs import Job, job_id
 from keel_notebook.core.model import Kind, Status
+from keel_notebook.core.parameters import flow_key
 from keel_notebook.engine.waits import token_hash
 from keel_notebook.front.cli import keel
+from keel_notebook.front.cli_run import default_output
 from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import find_flow
+from keel_notebook.journal.jobs import Jobs
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 
 from .test_cli import Clock, nb, own_settings, run, run_json, save, writes  # noqa: F401 - fixtures
@@ -154,3 +159,28 @@ def test_gc_says_what_goes_and_refuses_what_it_cannot_read(nb, story, writes):  
     assert run("gc", nb, "--dry-run").startswith("nothing to let go")
     assert run_json("gc", nb, "--keep", "soon", code=1)["error"]["code"] == "E001"
     assert run_json("gc", nb, "--budget", "much", code=1)["error"]["code"] == "E001"
+
+
+@pytest.mark.parametrize("output", ["", "elsewhere.ipynb"])
+@pytest.mark.parametrize("parameters", [(), (("alpha", 0.5), ("n", 3))])
+def test_mv_takes_the_jobs_along_that_were_left_and_no_other(nb, parameters, output):  # noqa: F811
+    key = flow_key(dict(parameters), "k")
+    usual = default_output(nb, key)
+    job = Job(
+        id=job_id(str(nb), "", key), notebook=str(nb), output=output or str(usual), key="k", flow="", timeout="2h",
+        parameters=parameters, tries=2, mark="1.7", began_at=5.0,
+    )  # fmt: skip
+    jobs = Jobs(nb.parent / ".keel", OwnerSeal(owner_key(path=None)))
+    other = replace(job, id=job_id("other", "", key), notebook=str(nb.with_name("other.ipynb")))
+    running = replace(job, id=job_id(str(nb), "named", key), flow="named")
+    jobs.begin(job).leave()
+    jobs.begin(other).leave()
+    held = jobs.begin(running)
+    new = nb.with_name("renamed.ipynb")
+    assert run_json("mv", nb, new)["jobs"] == 1
+    held.leave()
+    found = {one.id: one for one, _ in jobs.listed()}
+    moved = replace(
+        job, id=job_id(str(new), "", key), notebook=str(new), output=output or str(default_output(new, key))
+    )
+    assert found == {moved.id: moved, other.id: other, running.id: running}

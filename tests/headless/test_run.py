@@ -225,3 +225,27 @@ def test_a_long_path_of_the_temporary_folder_does_not_keep_a_kernel_from_startin
     job.run(TMPDIR=str(deep))
     assert job.hits == "fit"
     assert not list(deep.iterdir())
+
+
+def test_of_two_runs_at_once_the_second_is_refused_before_it_touches_the_file_that_the_first_writes(job):
+    """Whatever its flow is, and whichever way it names the file; a run that was killed holds nobody up."""
+    job.write("hit('begun')\nimport os, time\nwhile not os.path.exists('go'): time.sleep(0.02)", "hit('end')")
+    first = job.start("keel_notebook", "run", job.path, "--json")
+    job.wait_for("begun", first)
+    output = job.folder / "a.run.ipynb"
+    (job.folder / "link.ipynb").symlink_to(output)
+    before = output.read_bytes(), output.stat().st_ino
+    for words in ([], ["--key", "k", "-o", output], ["--flow", "other", "-o", job.folder / "link.ipynb"]):
+        *events, last = job.run(*words, code=5)
+        assert not events
+        assert (last["status"], last["exit_code"], last["error"]["code"]) == ("refused", 5, "E035")
+        assert f"pid {first.pid}" in last["error"]["what"]
+    _, said = job.call("keel_notebook", "run", job.path, code=5)
+    assert "a.run.ipynb is written by another" in said
+    assert before == (output.read_bytes(), output.stat().st_ino)
+    first.kill()
+    first.communicate(timeout=60)
+    (job.folder / "go").touch()
+    assert job.run()[-1]["status"] == "finished"
+    assert not list(job.folder.glob(".*.lock"))
+    assert job.hits.split()[-1] == "end"

@@ -231,3 +231,20 @@ def test_o26_z23_an_undo_that_a_death_cut_off_runs_again_under_the_same_key(book
     book.ok("%keel undo")
     _, first, second = book.hits
     assert first == second
+
+
+def test_o26_in_a_step_that_cannot_be_recorded_an_undo_is_refused_for_that_reason(book, monkeypatch):
+    from keel_notebook.errors import JournalUnreachableError
+
+    book.ok("%%keel_step before\nx = 1\n")
+    stepper = book.session.leader().attached.stepper
+
+    def unreadable(*_, **__):
+        raise JournalUnreachableError(journal="j", detail="a drive is gone")
+
+    monkeypatch.setattr(type(stepper), "look", unreadable)
+    ran = book.run("%%keel_step a\nkeel.undo(print, 1)\n")
+    assert ran.code == "E054"
+    assert "could never be found again" in str(ran.error)
+    monkeypatch.undo()
+    assert book.run("keel.undo(print, 1)\n").code == "E001", "outside a step it is a slip"
