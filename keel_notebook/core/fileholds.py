@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from keel_notebook.core.model import Digest, Entry, FileSeen
+from keel_notebook.core.model import Digest, Entry, EntryId, FileSeen
 from keel_notebook.core.rewritten import Rewritten
 
 ABSENT = Digest("absent")
@@ -54,6 +54,8 @@ class FilesNow(Struct, frozen=True):
     ahead: Mapping[str, Digest] = field(default_factory=dict)
     """Files that hold what a step below left already, though the steps above were only replayed: what they would hold
     here had those been executed."""
+    unsettled: frozenset[EntryId] = frozenset()
+    """Records of this step after which another one began and did not end well: its files may hold half of something."""
     read_between: Mapping[str, str] = field(default_factory=dict)
     """Of the files that a step below changed: those that a cell before it needs as this step leaves them, and which."""
 
@@ -99,7 +101,8 @@ def holds(seen: FileSeen, files: FilesNow, entry: Entry) -> bool:
                 return seen.path not in files.read_between
             if now == ABSENT:
                 return False
-            return by is None and now not in files.elsewhere.get(seen.path, ())
+            settled = entry.entry not in files.unsettled
+            return by is None and settled and now not in files.elsewhere.get(seen.path, ())
         case "found":
             left = _left(seen.path, entry)
             if seen.path in files.ahead and not same(seen.digest, files.ahead[seen.path]):
@@ -130,6 +133,8 @@ def detail(seen: FileSeen, files: FilesNow) -> str:
     if now == ABSENT:
         return "is missing"
     match seen.role:
+        case "write" if now is not None:
+            return "was changed, perhaps by a step that did not end well"
         case "list":
             return "holds other names"
         case "glob":

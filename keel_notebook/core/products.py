@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from keel_notebook.core.fileholds import Later
-from keel_notebook.core.model import Digest, Entry, Kind, Status
+from keel_notebook.core.model import Digest, Entry, EntryId, Kind, Status
 
 _MET = frozenset({Kind.STEP, Kind.MARKER})
 
@@ -39,6 +39,17 @@ def left_by_others(
     met = _first_met(entries, {step, *newest})
     below = {name for name in newest if name != step and _is_below(met.get(step, {}), met.get(name, {}), run)}
     return _later(newest[name] for name in sorted(below)), _by_path(wrote)
+
+
+def unsettled(candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[EntryId]:
+    """Of the records of a step that wrote files, those after which another step began and did not end well: it may
+    have died in the middle of a file that it rewrote."""
+    writers = [entry for entry in candidates if _left(entry)]
+    if not writers:
+        return frozenset()
+    newest = {entry.step: entry for entry in entries if entry.kind is Kind.STEP and entry.step != writers[0].step}
+    last = max(((e.run, e.seq) for e in newest.values() if e.status is not Status.OK), default=(0, 0))
+    return frozenset(entry.entry for entry in writers if (entry.run, entry.seq) < last)
 
 
 def _is_below(mine: Mapping[int, int], theirs: Mapping[int, int], run: int) -> bool:

@@ -16,7 +16,7 @@ from keel_notebook.core.fileholds import ABSENT, FilesNow
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.products import left_by_others, plain_between
+from keel_notebook.core.products import left_by_others, plain_between, unsettled
 from keel_notebook.core.provenance import LEFT
 from keel_notebook.core.readers import read_later
 from keel_notebook.engine.attempt import StepNow
@@ -111,7 +111,8 @@ class Looking:
         asked = [seen for e in candidates for seen in e.files]
         below, elsewhere = left_by_others(candidates, records.entries, name, run=self._runner.run)
         rewritten, ahead = self._senses.rewritten(asked, name), self._ahead()
-        files = FilesNow(self._senses.files_now(asked), below, elsewhere, rewritten, ahead)
+        half = unsettled(candidates, records.entries)
+        files = FilesNow(self._senses.files_now(asked), below, elsewhere, rewritten, ahead, half)
         wrote = {seen.path: seen.digest for seen in asked if seen.role == "write"}
         last = {path: step for path, left in wrote.items() if (step := files.of_below(path, left))}
         if not last:

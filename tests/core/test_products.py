@@ -5,7 +5,7 @@ import pytest
 from keel_notebook.core.decide import Facts, differences
 from keel_notebook.core.fileholds import ABSENT, FilesNow, Later, changed_products
 from keel_notebook.core.model import Entry, FileSeen, Kind, Status, entry_id
-from keel_notebook.core.products import left_by_others
+from keel_notebook.core.products import left_by_others, unsettled
 from keel_notebook.core.rewritten import Rewritten
 
 
@@ -140,3 +140,25 @@ def test_what_other_records_left_is_known_by_their_steps():
     story = [entry("above", 1, 1, ("x", "write", "d7")), MAKE, BELOW, entry("make", 1, 9, ("x", "write", "d4"))]
     _, elsewhere = left_by_others(story[1:2], story, "make", run=2)
     assert elsewhere == {"x": {"d7": "above", "d1": "make", "d2": "below", "d4": "make"}}
+
+
+DIED = entry("below", 2, 1, status=Status.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("story", "half"),
+    [
+        ([MAKE, BELOW], False),
+        ([MAKE, BELOW, DIED], True),
+        ([MAKE, entry("below", 2, 1, status=Status.FAILED)], True),
+        ([MAKE, DIED, entry("below", 2, 2)], False),  # it ran again since
+        ([entry("below", 1, 0, status=Status.FAILED), MAKE], False),  # that was before
+    ],
+)
+@pytest.mark.parametrize(("now", "said"), [("d9", True), ("d1", False), ("d2", False)])
+def test_a_product_that_changed_while_a_step_did_not_end_well_is_made_again(story, half, now, said):
+    below, elsewhere = {"x": [Later("up", "d2")]}, {"x": {"d1": "make"}}
+    files = FilesNow({"x": now}, below, elsewhere, unsettled=unsettled([MAKE], story))
+    found = differences(Facts(name="make", code="c", inputs={}, files=files), MAKE, now=0.0)
+    told = "file x was changed, perhaps by a step that did not end well"
+    assert [str(each) for each in found] == ([told] if half and said else [])
