@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from keel_notebook.payload import closedfile, kinds, rebuild, registry
+from keel_notebook.payload import closedfile, kinds, ownattributes, rebuild, registry
 from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
@@ -123,7 +123,7 @@ class Writer(_pickle.Pickler):
             return self._pandas
         if issubclass(cls, BaseException) and _has_own_init(cls):
             return _raised
-        return self._by_code.extra_reduce(cls)
+        return self._by_code.extra_reduce(cls) or (ownattributes.reduce if ownattributes.forgets(cls) else None)
 
     def _fixed(self, cls: type) -> _Reduce | None:
         table: dict[type, _Reduce] = {

@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from keel_notebook.core.ports import Definitions
-from keel_notebook.payload import kinds, registry
+from keel_notebook.payload import kinds, ownattributes, registry
 from keel_notebook.payload.memory import Contents, Memory, text_memory
 from keel_notebook.payload.typename import type_name
 
@@ -132,6 +132,8 @@ class Shapes:
                 return Shape(label("named", home, name, self.module(home, value)), (cls,))
             case (func, args, *more):
                 state, items, pairs, setter = [*more, None, None, None, None][:4]
+                if ownattributes.forgets(cls) and (own := ownattributes.forgotten(value, (func, args, *more))):
+                    state = (state, own)
                 if func is _NEW_OBJECT and len(args) == 1 and not items and not pairs and not setter:
                     return Shape(b"object", (cls, state))
                 listed = None if items is None else list(items)
