@@ -14,7 +14,7 @@ _OF_EVERY: tuple[Any, Any] = object.__reduce_ex__, object.__reduce__
 
 def forgets(cls: type) -> bool:
     """Whether pickle asks a C type, and none that Python itself gives every object, about instances of ``cls``."""
-    if not cls.__dictoffset__:
+    if not cls.__dictoffset__ or issubclass(cls, BaseException):  # which tells of them itself
         return False
     asked: Any = cls.__reduce_ex__
     if asked is _OF_EVERY[0]:
