@@ -258,6 +258,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
             codec, namespace, digest_of, journal.records, kernel.ledger.stored, journal_id(journal.salt)
         ),
         kept_inputs=kept_inputs,
+        about=sizes.about,
         at_work=at_work,
     )
     runner = Runner(parts)

@@ -13,11 +13,14 @@ from msgspec.structs import replace
 
 from keel_notebook.core.auto import is_automatic
 from keel_notebook.core.done import DECISION, REPLAYED
+from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.lifecycle import OPEN
 from keel_notebook.core.model import Entry, EntryId, FlowId, Kind, Status, entry_id
 from keel_notebook.core.ports import FlowRecords, RunEnd
 
+BOUND = "bound"
+"""In ``Entry.ambient`` of an attempt that did not end well: the names in its payload, bound and not read before."""
 RESTORED = "restored"
 """The ``key`` of a marker that says what a restore put back: from then on its run has that."""
 
@@ -69,6 +72,13 @@ def record_of(entry: Entry, by_id: Mapping[EntryId, Entry]) -> Entry | None:
 def is_unfinished(entry: Entry) -> bool:
     """Whether a cell of the chain is an attempt that did not end well."""
     return entry.kind is Kind.STEP and entry.status in _UNFINISHED
+
+
+def held_names(entry: Entry) -> set[str]:
+    """The names whose values an entry's payload holds: of a class that was changed, its attributes."""
+    if is_unfinished(entry):
+        return {item.name for item in entry.writes} & set(entry.ambient.get(BOUND, ()))
+    return {item.name for item in entry.writes} - set(entry.ambient.get(PATCHED, ()))
 
 
 def restored_marker(

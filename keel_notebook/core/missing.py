@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from keel_notebook.core.auto import is_automatic
-from keel_notebook.core.chain import is_unfinished
+from keel_notebook.core.chain import held_names, is_unfinished
 from keel_notebook.core.lifecycle import rejected
 from keel_notebook.core.model import Effect, Entry, EntryId, Kind, Status
 from keel_notebook.core.redact import HIDDEN
@@ -99,7 +99,7 @@ class _Walk:
         """Whether a cell's record holds the name."""
         cell = self.cells[at]
         counts = cell.payload is not None and cell.entry not in self._gone
-        return counts and any(item.name == name for item in cell.writes)
+        return counts and name in held_names(cell)
 
     def defines(self, at: int, name: str) -> bool:
         """Whether a plain cell makes the name by an import or a definition, which restoring carries out anyway."""

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from keel_notebook.core.auto import is_automatic
-from keel_notebook.core.chain import is_unfinished, record_of
+from keel_notebook.core.chain import held_names, is_unfinished, record_of
 from keel_notebook.core.dotted import PATCHED
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.lifecycle import rejected
@@ -57,7 +57,7 @@ def holdings(entries: Sequence[Entry], cells: Iterable[Entry]) -> Holdings:
     for entry in entries:
         record = record_of(entry, by_id)
         if record is not None and record.payload is not None and record.entry not in gone:
-            recorded |= dict.fromkeys(_held(record), record)
+            recorded |= dict.fromkeys(held_names(record), record)
     names, settings, place = _Names(gone), dict[tuple[str, str], Entry](), dict[EntryId, int]()
     for at, cell in enumerate(cells):
         place[cell.entry] = at  # a record that was replayed is older than what was executed above it
@@ -70,6 +70,7 @@ def holdings(entries: Sequence[Entry], cells: Iterable[Entry]) -> Holdings:
             settings.pop(which := (cell.step, cell.key), None)
             if cell.entry not in gone:
                 settings[which] = cell
+    recorded |= {name: entry for name, entry in names.held.items() if is_unfinished(entry)}
     order = sorted({e.entry: e for e in names.held.values()}.values(), key=lambda e: place[e.entry])
     names.plain = dict(sorted(names.plain.items(), key=lambda item: place[item[1].entry]))
     found = tuple(_definitions(names.plain))
@@ -91,7 +92,7 @@ def steps_back(found: Holdings, there: Container[str]) -> dict[str, EntryId]:
 
 
 def _is_back(record: Entry, held: Container[str], there: Container[str]) -> bool:
-    return record.payload is not None and all(name in held and name in there for name in _held(record))
+    return record.payload is not None and all(name in held and name in there for name in held_names(record))
 
 
 class _Names:
@@ -116,7 +117,7 @@ class _Names:
         if record.payload is None or record.entry in self._gone:
             lost |= wrote
             wrote = set()
-        self.held |= dict.fromkeys(wrote & _held(record), record)
+        self.held |= dict.fromkeys(wrote & held_names(record), record)
         self._touched |= dict.fromkeys(lost, record)
 
     def plainly(self, entry: Entry) -> None:
@@ -130,9 +131,13 @@ class _Names:
         self._touched |= dict.fromkeys(set(changed) - wrote, entry)
 
     def unfinished(self, attempt: Entry) -> None:
-        """Take in an attempt that did not end well: what it left is held by nobody."""
+        """Take in an attempt that did not end well: only what it bound and had not read is held, where it was small."""
         left = {item.name for item in attempt.writes}
         self._forget(left | set(attempt.deleted))
+        if attempt.payload is not None:
+            held = held_names(attempt)
+            self.held |= dict.fromkeys(held, attempt)
+            left -= held
         defined = {name for source in definitions_in(attempt.source) for name in names_of(source)}
         self.plain |= dict.fromkeys(left & defined, attempt)
         self._touched |= dict.fromkeys(left - defined, attempt)
@@ -177,11 +182,6 @@ def _ended(attempt: Entry) -> str:
             return "it was interrupted"
         case _:
             return "its kernel went away while it ran"
-
-
-def _held(record: Entry) -> set[str]:
-    """The names whose values a record holds: of a class that was changed, its attributes."""
-    return {item.name for item in record.writes} - set(record.ambient.get(PATCHED, ()))
 
 
 def _definitions(plain: Mapping[str, Entry]) -> Iterator[tuple[Entry, str]]:

@@ -46,5 +46,7 @@ class Parts(Struct, frozen=True):
     references: References
     kept_inputs: Callable[[Sequence[str]], tuple[Input, ...]]
     """Inputs for names that a conditional store may or may not have bound again."""
+    about: Callable[[Any], int]
+    """About how many bytes a value takes, by a quick look."""
     at_work: Callable[[], AtWork]
     """What live threads and tasks may change right now."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from keel_notebook.core import environment
 from keel_notebook.core.ambient_ports import StepRan
 from keel_notebook.core.atwork import GOING_ON
+from keel_notebook.core.chain import BOUND
 from keel_notebook.core.chosen import LEFT_OUT, chosen
 from keel_notebook.core.decide import FAILED_CALLS, RESULT
 from keel_notebook.core.dotted import PATCHED, value_at
@@ -23,6 +24,7 @@ from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.intents import announce
+from keel_notebook.engine.plaincells import worth_keeping
 from keel_notebook.engine.putback import PutBack
 from keel_notebook.errors import CallTimeoutError, KeelError
 
@@ -153,7 +155,30 @@ class Runner(PutBack):
         error = outcome.error
         code = error.code if isinstance(error, KeelError) else ""
         problem = None if error is None else Problem(type(error).__qualname__, code)
-        return replace(entry, writes=left, deleted=changed.deleted, error=problem)
+        entry = replace(entry, writes=left, deleted=changed.deleted, error=problem)
+        return self._with_bound(entry, changed) if attempt.recorded and not attempt.step.always else entry
+
+    def _with_bound(self, entry: Entry, changed: Changed) -> Entry:
+        """Keep what a failed attempt bound anew and had not read, where that is small or took long: a notebook may go
+        on with it (`allow-errors`). It is for restores only; nothing replays it, and no attempt starts from it."""
+        parts = self._parts
+        read = {*(item.name for item in entry.inputs), *changed.in_place, *changed.ambiguous, *changed.apart}
+        going_on = parts.at_work().names.keys()
+        bound = {
+            name: parts.namespace[name]
+            for name in changed.written
+            if name in parts.namespace and name not in read and name not in going_on
+        }
+        kept = {n: value for n, value in bound.items() if worth_keeping(parts.about(value), entry.took_s or 0.0)}
+        if not kept or changed.unknown:
+            return entry
+        known = parts.references.known(entry.flow, without=frozenset({*changed.written, *going_on}))
+        try:
+            packed = parts.codec.pack(kept, result=None, known=known)
+        except (KeelError, MemoryError):  # the cell failed for a reason of its own, which is what its person is told
+            return entry
+        own = {BOUND: [item.name for item in packed.writes]}
+        return replace(entry, payload=packed.payload, ambient=dict(entry.ambient) | own)
 
     def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
         parts, step = self._parts, attempt.step

@@ -368,3 +368,31 @@ x = 1
     assert nb.shows("%keel restore", "print(type(p) is P, P.n, f(), pi, digits, tau > 6, hexdigits[:2], x)") == (
         "True 2 2 3 4 True 01 1"
     )
+
+
+def test_what_a_failed_step_bound_before_it_failed_is_there_again(notebook):
+    """The notebook goes on with it (allow-errors, cell by cell). What the step read and changed is no fit value."""
+    book = notebook("""
+n = 1; rows = [1]
+# ---
+%%keel_step bad
+hit("bad"); fixed = (3, [4]); same = fixed[1]; n += 1; rows.append(2); gone = (x for x in rows)
+fixed[0] = 5
+# ---
+%%keel_step again
+hit("again"); twice = same * 2
+""")
+    book.start()
+    for at in range(-2, 3):
+        book.run(at)
+    book.kill()
+    book.start()
+    book.execute("%load_ext keel_notebook")
+    shown = book.execute("%keel restore").text
+    assert "restored without running a cell: fixed, same, twice\\n" in shown.replace("\n", "\\n")
+    for name in ("n", "rows", "gone"):
+        assert f"not restored: {name} (run step bad: it failed)" in shown
+    assert book.execute("print(fixed, fixed[1] is same, twice)").text == "(3, [4]) True [4, 4]\n"
+    assert "fixed, same, twice" in book.execute("del fixed, same, twice\n%keel restore fixed same twice").text
+    assert [book.run(at).status for at in range(3)] == ["ok", "error", "ok"]
+    assert book.hits == "bad again bad", "a failure is never replayed as a success; its followers are as they were"
