@@ -12,10 +12,14 @@ from typing import Any
 
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Journal
-from keel_notebook.payload.kinds.numpy import build_dtype, content, describe
+from keel_notebook.payload.kinds.numpy import build_dtype, content, describe, locked
 from keel_notebook.payload.memory import LARGE, Contents, Memory
 
 _MOST_SPANS = 1000
+
+
+_LOCKED = "locked"
+"""Of an array that somebody made read-only, on memory that could be written to."""
 
 
 class BufferWriter:
@@ -82,7 +86,8 @@ class BufferWriter:
         return len(self._memories) - 1
 
     def _row(self, array: Any, memory: int, offset: int, layout: Any) -> tuple[Any, ...]:
-        return describe(array.dtype), array.shape, memory, offset, layout, array.flags.writeable
+        access = _LOCKED if locked(array) else array.flags.writeable
+        return describe(array.dtype), array.shape, memory, offset, layout, access
 
 
 class BufferReader:
@@ -107,7 +112,7 @@ class BufferReader:
         """An array. Arrays that shared memory share it."""
         built = self._arrays.get(number)
         if built is None:
-            described, shape, memory, offset, layout, writeable = self._rows[number]
+            described, shape, memory, offset, layout, access = self._rows[number]
             if memory not in self._mapped:
                 self._mapped[memory] = self.memory(memory)
             import numpy as np  # noqa: PLC0415 - needed when an array comes back, not before
@@ -115,7 +120,9 @@ class BufferReader:
             strides = layout if isinstance(layout, tuple) else None
             order: Any = layout if strides is None else "C"
             built = np.ndarray(shape, build_dtype(described), self._mapped[memory], offset, strides, order)
-            built.flags.writeable = writeable
+            if access is not True:
+                built = built if access == _LOCKED else built.view()  # a view that is read-only: nobody made it so
+                built.flags.writeable = False
             self._arrays[number] = built
         return built
 

@@ -110,7 +110,7 @@ class PartReader(_Steps):  # type: ignore[misc]
         self._used = used
         self._slots = slots
         self._lost = lost
-        self._fillers = (rebuilt.fill_function, rebuilt.fill_class, rebuilt.fill_cell)
+        self._fillers = (rebuilt.fill_function, rebuilt.fill_class, rebuilt.fill_cell, rebuilt.fill_read_only)
 
     def values(self, count: int) -> list[Any]:
         """All values, in the order written."""

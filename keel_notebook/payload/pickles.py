@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from keel_notebook.payload import closedfile, kinds, ownattributes, rebuild, registry
+from keel_notebook.payload import closedfile, drawing, kinds, ownattributes, rebuild, registry
 from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
 from keel_notebook.payload.hosts import Hosts
 from keel_notebook.payload.kinds.matplotlib import windowless
-from keel_notebook.payload.kinds.numpy import Column, describe, owner_of, take_view
+from keel_notebook.payload.kinds.numpy import Column, describe, locked, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, memory_of
 from keel_notebook.payload.shapes import one_way
 
@@ -87,6 +87,8 @@ class Writer(_pickle.Pickler):
         except KeyError:
             self.plain = False
             reduce = self._reduces[cls] = self._chosen(cls)
+        if (place := drawing.place_of(obj)) is not None:
+            return rebuild.held, place
         return NotImplemented if reduce is None else reduce(obj)
 
     def _buffer(self, buffer: pickle.PickleBuffer) -> bool:
@@ -121,6 +123,8 @@ class Writer(_pickle.Pickler):
             return self._array if kind.tag == "numpy.array" else self._kind
         if cls.__module__.partition(".")[0] == "pandas":
             return self._pandas
+        if _is_array(cls) and not ownattributes.forgets(cls):
+            return self._as_it_is
         if issubclass(cls, BaseException) and _has_own_init(cls):
             return _raised
         return self._by_code.extra_reduce(cls) or (ownattributes.reduce if ownattributes.forgets(cls) else None)
@@ -181,12 +185,19 @@ class Writer(_pickle.Pickler):
     def _array(self, array: Any) -> Any:
         owner = owner_of(array)
         host = self._hosts.of(array)
-        small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata
+        small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata and owner.flags.writeable
         if host is not None or small or array.dtype.hasobject:
             view = None if owner is array else take_view(array, owner if host is None else host)
-            return NotImplemented if view is None else (rebuild.view, view)
+            return self._as_it_is(array) if view is None else (rebuild.view, view)
         number = self._buffers.array(array)
         return NotImplemented if number is None else (rebuild.array, (number,))
+
+    def _as_it_is(self, array: Any) -> Any:
+        """As numpy does it, which forgets that an array was made read-only."""
+        if not locked(array):
+            return NotImplemented
+        made, arguments, state = array.__reduce__()
+        return made, arguments, state, None, None, rebuild.fill_read_only
 
     def _pandas(self, value: Any) -> Any:
         """pandas' own pickle, but no two objects of it share memory: it would not know that they do."""
@@ -245,6 +256,10 @@ def _definer(cls: type, name: str) -> type:
 def _is_widget(cls: type) -> bool:
     """A live widget: its other half is in the front end and would not come back (C17)."""
     return any(base.__name__ == "Widget" and base.__module__.startswith("ipywidgets") for base in cls.__mro__)
+
+
+def _is_array(cls: type) -> bool:
+    return any(base.__module__ == "numpy" and base.__name__ == "ndarray" for base in cls.__mro__)
 
 
 def _is_figure(cls: type) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from keel_notebook.core.ports import Definitions
 from keel_notebook.core.secrets import looks_secret_field
 from keel_notebook.errors import DamagedError
-from keel_notebook.payload import kinds
+from keel_notebook.payload import drawing, kinds
 from keel_notebook.payload.buffers import BufferReader, BufferWriter
 from keel_notebook.payload.guilty import Secret
 from keel_notebook.payload.hosts import Hosts
@@ -152,6 +152,8 @@ class PlainWriter:
             return "int", (hex(value),)
         if cls in _HELD or isinstance(value, type):
             return self._reference(value)
+        if (place := drawing.place_of(value)) is not None:
+            return "global", place
         kind = kinds.find(cls)
         if kind is None:
             raise NotPlain

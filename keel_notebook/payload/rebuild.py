@@ -24,6 +24,7 @@ from keel_notebook.errors import DefinitionChangedError
 from keel_notebook.payload import closedfile, registry
 from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.kinds.numpy import build_view
+from keel_notebook.payload.plain import held as held_by_module
 from keel_notebook.payload.plain import imported, kind_of
 
 _CELL_FILE = re.compile(r".*[/\\]ipykernel_\d+[/\\]([^/\\]+\.py)")
@@ -56,7 +57,9 @@ function = Name("function")
 fill_function = Name("fill_function")
 fill_class = Name("fill_class")
 cell = Name("cell")
+held = Name("held")
 fill_cell = Name("fill_cell")
+fill_read_only = Name("fill_read_only")
 registered = Name("registered")
 raised = Name("raised")
 dead = Name("dead")
@@ -79,6 +82,7 @@ class Rebuild:
         self.memory = buffers.memory
         self.view = build_view
         self.module = imported
+        self.held = held_by_module
         self.cell = CellType
         self.closed_file = closedfile.build
         self._space = space
@@ -138,6 +142,11 @@ class Rebuild:
         fill, carried, definition = state
         fill(built, carried)
         self._learned(built, definition)
+
+    def fill_read_only(self, built: Any, state: Any) -> None:
+        """The content of an array that somebody made read-only."""
+        built.__setstate__(state)
+        built.flags.writeable = False
 
     def fill_cell(self, built: CellType, content: Any) -> None:
         """The content of a closure's variable."""

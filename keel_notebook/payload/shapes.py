@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from keel_notebook.core.ports import Definitions
-from keel_notebook.payload import kinds, ownattributes, registry
+from keel_notebook.payload import drawing, kinds, ownattributes, registry
 from keel_notebook.payload.memory import Contents, Memory, text_memory
 from keel_notebook.payload.typename import type_name
 
@@ -79,6 +79,8 @@ class Shapes:
             return Shape(self._content(value))
         if is_entity(cls):
             return self._entities.shape(self, value)
+        if (place := drawing.place_of(value)) is not None:
+            return Shape(label("generator of a module", *place))
         codec = registry.find(cls)
         if codec is not None:
             return Shape(label("registered", codec.name), (self._dumped(codec, value),))

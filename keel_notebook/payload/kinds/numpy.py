@@ -17,7 +17,8 @@ from keel_notebook.payload.memory import PIECE, Memory
 def kinds() -> Iterator[Kind]:
     """All of them."""
     np = _np()
-    yield Kind("numpy.array", np.ndarray, lambda v: take_array(v, layout=True), build_array, compare=take_array)
+    yield Kind("numpy.array", np.ndarray, _take_locked, build_array, compare=_compare_array)
+    yield Kind("numpy.array", Inside, lambda v: take_array(v.array), build_array, compare=lambda v: take_array(v.array))
     yield Kind("numpy.dtype", np.dtype, _describe_or_none, build_dtype, native=True)
     yield Kind("numpy.column", Column, _take_column, build_array, compare=lambda v: take_array(v.array))
     yield Kind("numpy.masked", np.ma.MaskedArray, lambda _: None, build_array, native=True, compare=_compare_masked)
@@ -34,6 +35,42 @@ class Column:
 
     def __init__(self, array: Any) -> None:
         self.array = array
+
+
+class Inside:
+    """An array inside a frame, for the digester: what a frame allows with it is the frame's affair."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def locked(array: Any) -> bool:
+    """Whether somebody made an array read-only: its memory could be written to, and must not be.
+
+    Not memory that nobody may write to anyway (``frombuffer`` of bytes), nor a read-only view of a writable array
+    (pandas gives those away or not, as its frame happens to lie in memory).
+    """
+    owner = owner_of(array)
+    if owner.flags.writeable or array.flags.writeable:
+        return False
+    if owner.base is None:
+        return True
+    try:
+        return not memoryview(owner.base).readonly
+    except (TypeError, ValueError):
+        return False
+
+
+def _compare_array(array: Any) -> tuple[Any, ...] | None:
+    parts = take_array(array)
+    return (*parts, "read-only") if parts is not None and locked(array) else parts
+
+
+def _take_locked(array: Any) -> tuple[Any, ...] | None:
+    parts = take_array(array, layout=True)
+    return (*parts, True) if parts is not None and locked(array) else parts
 
 
 def _take_column(column: Column) -> tuple[Any, ...] | None:
@@ -63,18 +100,21 @@ def take_array(array: Any, *, layout: bool = False) -> tuple[Any, ...] | None:
 def _compare_masked(array: Any) -> tuple[Any, ...]:
     mask = array.mask  # what lies under the mask is nobody's value
     data = array.data if mask is _np().ma.nomask else _np().where(mask, array.dtype.type(), array.data)
-    return data, mask, array.fill_value
+    return data, mask, array.fill_value, *(("read-only",) if locked(array) else ())
 
 
-def build_array(described: Any, shape: tuple[int, ...], order: str, content: Any) -> Any:
-    """The array again; writable, on the memory that it is given."""
+def build_array(described: Any, shape: tuple[int, ...], order: str, content: Any, *read_only: bool) -> Any:
+    """The array again, on the memory that it is given; writable, if nobody made it read-only."""
     np = _np()
     if described == "O":
-        built = np.empty(len(content), dtype=object)
+        built = np.empty(shape, dtype=object)
         for at, item in enumerate(content):
-            built[at] = item
-        return built.reshape(shape)
-    return np.ndarray(shape, build_dtype(described), buffer=content, order=order)
+            built.flat[at] = item
+    else:
+        built = np.ndarray(shape, build_dtype(described), buffer=content, order=order)
+    if read_only:
+        built.flags.writeable = False
+    return built
 
 
 def owner_of(array: Any) -> Any:

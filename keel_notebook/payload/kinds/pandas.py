@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keel_notebook.payload.kinds import Kind
-from keel_notebook.payload.kinds.numpy import Column
+from keel_notebook.payload.kinds.numpy import Column, Inside
 
 WIDE = 100
 """pandas itself warns about frames of more blocks than this."""
@@ -74,7 +74,8 @@ def _take_frame(frame: Any) -> tuple[Any, ...]:
 
 
 def _compare_frame(frame: Any) -> tuple[Any, ...]:
-    return frame.columns, frame.index, _attrs(frame), frame.flags.allows_duplicate_labels, *_columns(frame)
+    own = map(_inside, _columns(frame))
+    return frame.columns, frame.index, _attrs(frame), frame.flags.allows_duplicate_labels, *own
 
 
 def _build_frame(columns: Any, index: Any, attrs: Any, *rest: Any) -> Any:
@@ -103,12 +104,15 @@ def _columns(frame: Any) -> Iterator[Any]:
 
 
 def _take_series(series: Any) -> tuple[Any, ...]:
-    return _stored(_plainer(series.array)), series.index, series.name, _attrs(series)
+    once = () if series.flags.allows_duplicate_labels else (False,)
+    return _stored(_plainer(series.array)), series.index, series.name, _attrs(series), *once
 
 
-def _build_series(array: Any, index: Any, name: Any, attrs: Any) -> Any:
+def _build_series(array: Any, index: Any, name: Any, attrs: Any, *duplicates: bool) -> Any:
     series = _pd().Series(array, index=index, name=name, dtype=array.dtype, copy=False)
     series.attrs.update(attrs)
+    if duplicates:
+        series.flags.allows_duplicate_labels = False
     return series
 
 
@@ -119,6 +123,10 @@ def _attrs(thing: Any) -> tuple[Any, ...]:
 def _plainer(array: Any) -> Any:
     """The numpy array in pandas' wrapper for one; any other array as it is."""
     return array.to_numpy(copy=False) if type(array) is _pd().arrays.NumpyExtensionArray else array
+
+
+def _inside(array: Any) -> Any:
+    return Inside(array) if type(array) is sys.modules["numpy"].ndarray else array
 
 
 def _stored(array: Any) -> Any:
