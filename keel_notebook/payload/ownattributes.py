@@ -48,4 +48,5 @@ def put_back(value: Any, state: tuple[Any, dict[str, Any]]) -> None:
     own, attributes = state
     if own is not None:
         value.__setstate__(own)
-    vars(value).update(attributes)
+    if attributes:
+        vars(value).update(attributes)

@@ -123,7 +123,7 @@ class Writer(_pickle.Pickler):
             return self._array if kind.tag == "numpy.array" else self._kind
         if cls.__module__.partition(".")[0] == "pandas":
             return self._pandas
-        if _is_array(cls) and not ownattributes.forgets(cls):
+        if _is_array(cls):
             return self._as_it_is
         if issubclass(cls, BaseException) and _has_own_init(cls):
             return _raised
@@ -194,10 +194,12 @@ class Writer(_pickle.Pickler):
 
     def _as_it_is(self, array: Any) -> Any:
         """As numpy does it, which forgets that an array was made read-only."""
+        forgets = ownattributes.forgets(type(array))
         if not locked(array):
-            return NotImplemented
+            return ownattributes.reduce(array) if forgets else NotImplemented
         made, arguments, state = array.__reduce__()
-        return made, arguments, state, None, None, rebuild.fill_read_only
+        own = ownattributes.forgotten(array, (made, arguments, state)) if forgets else None
+        return made, arguments, (state, own), None, None, rebuild.fill_read_only
 
     def _pandas(self, value: Any) -> Any:
         """pandas' own pickle, but no two objects of it share memory: it would not know that they do."""

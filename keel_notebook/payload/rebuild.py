@@ -21,7 +21,7 @@ from typing import Any
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definition
 from keel_notebook.errors import DefinitionChangedError
-from keel_notebook.payload import closedfile, registry
+from keel_notebook.payload import closedfile, ownattributes, registry
 from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.kinds.numpy import build_view
 from keel_notebook.payload.plain import held as held_by_module
@@ -143,9 +143,9 @@ class Rebuild:
         fill(built, carried)
         self._learned(built, definition)
 
-    def fill_read_only(self, built: Any, state: Any) -> None:
-        """The content of an array that somebody made read-only."""
-        built.__setstate__(state)
+    def fill_read_only(self, built: Any, state: tuple[Any, dict[str, Any] | None]) -> None:
+        """The content, and attributes of its own, of an array that somebody made read-only."""
+        ownattributes.put_back(built, (state[0], state[1] or {}))
         built.flags.writeable = False
 
     def fill_cell(self, built: CellType, content: Any) -> None:
