@@ -15,6 +15,7 @@ from keel_notebook.core.provenance import LEFT
 from keel_notebook.engine.attempt import Prepared
 from keel_notebook.engine.notes import Notes
 from keel_notebook.engine.references import Read
+from keel_notebook.engine.submodules import import_submodules
 from keel_notebook.errors import DamagedError
 
 
@@ -55,6 +56,7 @@ class PutBack(Notes):
             resolve = self._parts.references.resolver(entry, sure, read)
             with self._parts.ambient_inputs.reading():
                 values = self._parts.codec.unpack(entry.payload, resolve=resolve, partly=partly)
+                import_submodules(entry.source, values.names)
         messages: tuple[Message, ...] = ()
         if entry.outputs is not None:
             messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
