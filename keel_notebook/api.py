@@ -26,7 +26,7 @@ from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.host import installed
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import NotNowError, SettingsError
 
 if TYPE_CHECKING:
     from keel_notebook.engine.parallel import Deferred
@@ -289,7 +289,7 @@ def promise(name: str, /) -> Promise:
     """
     calls = _calls(needed=True)
     if calls is None:
-        raise SettingsError(where="keel.promise", detail="a promise needs a journal: %load_ext keel_notebook first")
+        raise NotNowError(where="keel.promise", detail="a promise needs a journal", case="no_journal")
     return waits.promise(calls, name)
 
 
@@ -300,7 +300,7 @@ def undo(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
     """
     calls = _calls(needed=True)
     if calls is None:
-        raise SettingsError(where="keel.undo", detail="it needs a journal: %load_ext keel_notebook first")
+        raise NotNowError(where="keel.undo", detail="it needs a journal", case="no_journal")
     undoing.register(calls, fn, args, kwargs)
 
 
@@ -308,7 +308,7 @@ def idempotency_key() -> str:
     """The key of the durable call inside which this is asked, else of the step: equal in every attempt (Z23, K40)."""
     calls = _calls(needed=True)
     if calls is None:
-        raise SettingsError(where="keel.idempotency_key", detail="it is asked inside a step")
+        raise NotNowError(where="keel.idempotency_key", detail="it is asked inside a step", case="outside")
     inside = scope.inside()
     if inside is not None:
         return calls.key_of(inside)

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
 
 @functools.cache
-def catalogue() -> dict[str, dict[str, str]]:
-    """Every code with its ``title``, ``what``, ``why`` and ``next``."""
+def _texts() -> dict[str, dict[str, str]]:
     text = resources.files("keel_notebook").joinpath("errors.json").read_text("utf-8")
     table: dict[str, dict[str, str]] = json.loads(text)
     return table
+
+
+@functools.cache
+def catalogue() -> dict[str, dict[str, str]]:
+    """Every code with its ``title``, ``what``, ``why`` and ``next``."""
+    return {code: texts for code, texts in _texts().items() if "/" not in code}
+
+
+@functools.cache
+def cases(code: str) -> dict[str, dict[str, str]]:
+    """The cases of a code in which some texts are others: ``when`` it is one, and those texts."""
+    of = f"{code}/"
+    return {name.removeprefix(of): texts for name, texts in _texts().items() if name.startswith(of)}
 
 
 class _Blank(dict[str, Any]):
@@ -32,8 +45,9 @@ _OWN = frozenset({"why", "next"})
 class KeelError(Exception):
     """Something that keel will not do, with its code.
 
-    ``facts`` fill the text's fields. ``str(error)`` is one line; ``report()`` is the whole text. A raise site where
-    the usual reason or way out is not the one gives its own: ``why=``, ``next=``.
+    ``facts`` fill the text's fields. ``str(error)`` is one line; ``report()`` is the whole text. Where the usual reason
+    or way out is not the one, ``case=`` names a case of the catalogue; what only the raise site knows, it says itself
+    (``why=``, ``next=``).
     """
 
     code = "E040"
@@ -47,9 +61,12 @@ class KeelError(Exception):
         return f"KEEL-{self.code}: {text}" if part == "what" else text
 
     def _text(self, part: str) -> str:
+        if (told := self.facts.get("told")) is not None:
+            return str(told[part])
         if part in _OWN and self.facts.get(part):
             return str(self.facts[part])
-        return catalogue()[self.code][part].format_map(_Blank(self.facts))
+        case = cases(self.code).get(self.facts.get("case", ""), {})
+        return case.get(part, catalogue()[self.code][part]).format_map(_Blank(self.facts))
 
     def report(self) -> str:
         """What happened, why, what to do next: three lines."""
@@ -67,6 +84,14 @@ class KeelError(Exception):
         return (_rebuild, (type(self), self.facts))
 
 
+def retold(error: Mapping[str, str]) -> KeelError:
+    """An error as another process of keel told it (``to_dict``), with its own words."""
+    kinds = {cls.code: cls for cls in KeelError.__subclasses__()}
+    found = kinds.get(error["code"], InternalError)(told=error)
+    found.code = error["code"]
+    return found
+
+
 def _rebuild(cls: type[KeelError], facts: dict[str, Any]) -> KeelError:
     return cls(**facts)
 
@@ -79,6 +104,30 @@ class SettingsError(KeelError):
     """A magic line or a setting that cannot be read (E001)."""
 
     code = "E001"
+
+
+class NotNowError(KeelError):
+    """What was asked needs something that is not there, or another place (E006)."""
+
+    code = "E006"
+
+
+class QueryError(KeelError):
+    """A query that the journal does not answer (E007)."""
+
+    code = "E007"
+
+
+class WrongFileError(KeelError):
+    """A file that is in the way, or is not what it should be (E008)."""
+
+    code = "E008"
+
+
+class NotStartedError(KeelError):
+    """A kernel or another process that could not be started, or gave no answer (E009)."""
+
+    code = "E009"
 
 
 class UnknownNameError(KeelError):

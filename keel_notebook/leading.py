@@ -41,7 +41,7 @@ from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
 from keel_notebook.engine.tries import tries_of
 from keel_notebook.engine.undoing import Undos
-from keel_notebook.errors import DuplicateStepError, KeelError, SettingsError, UndoFailedError
+from keel_notebook.errors import DuplicateStepError, KeelError, NotNowError, SettingsError, UndoFailedError
 from keel_notebook.plainly import Plainly, PlainRan
 from keel_notebook.recording import Recording
 from keel_notebook.verifying import Verifier
@@ -226,7 +226,7 @@ class Leader:
         """Take the flow's lease from a holder that is stopped or gone (`%keel flow --take`). Raises LeaseError."""
         guard = self.calls_of_flow().parts.guard
         if guard is None:
-            raise SettingsError(where="%keel flow --take", detail="this notebook has no flow of its own: name it first")
+            raise NotNowError(where="%keel flow --take", detail="this notebook has no flow of its own", case="unnamed")
         guard.take_over()
 
     def plain_scope(self, cell: RunningCell) -> StepScope:
@@ -391,10 +391,10 @@ class Leader:
     def adopt(self, name: str) -> Entry:
         """Record what the last executed cell left, without executing it.
 
-        Raises SettingsError (E001) where no cell ran before, or where it bound no name.
+        Raises NotNowError (E006) where no cell ran before, or where it bound no name.
         """
         if self.last is None:
-            raise SettingsError(where="%keel adopt", detail="no cell ran before this one")
+            raise NotNowError(where="%keel adopt", detail="no cell ran before this one", case="adopt")
         cell, analysis = self.last, self._analysis(self.last)
         look = self._look_at(StepCell(StepOptions(name=name), name, self.attached.kept_source(cell.raw), analysis))
         return adopted(look, analysis, self._kernel, self.attached)

@@ -124,6 +124,8 @@ class Policy(Struct, frozen=True):
     mode: Mode = Mode.LIVE
     on_divergence: Response = Response.WARN
     max_attempts: int = 3
+    completed: bool = False
+    """The flow is completed: that, and no setting, made the mode replay."""
 
 
 class Replay(Struct, frozen=True):
@@ -323,11 +325,11 @@ def _first_valid(facts: Facts, usable: Sequence[Entry], newest_ok: Entry | None,
 
 def _not_replayable(facts: Facts, valid: Entry | None, newest_ok: Entry | None, now: float) -> str:
     if facts.rerun:
-        return "a rerun was asked for and the mode is replay"
+        return "a rerun was asked for, and nothing executes here"
     if valid is not None:
-        return f"{lacking(valid, facts.needed)} is not in its record and the mode is replay"
+        return f"{lacking(valid, facts.needed)} is not in its record, and nothing executes here"
     if newest_ok is None:
-        return "there is no record of it and the mode is replay"
+        return "there is no record of it, and nothing executes here"
     return "; ".join(map(str, differences(facts, newest_ok, now=now)))
 
 

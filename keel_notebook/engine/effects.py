@@ -20,7 +20,7 @@ from keel_notebook.errors import (
     DivergenceError,
     JournalUnreachableError,
     KeelError,
-    SettingsError,
+    NotNowError,
     UntrustedError,
 )
 
@@ -50,7 +50,7 @@ class Effects:
         calls, guard = self._calls, self._calls.parts.guard
         if guard is None:
             detail = f"{now.effect} needs a flow with a name: `%keel flow NAME` first"
-            raise SettingsError(where=f"keel.call {claim.place.call}", detail=detail)
+            raise NotNowError(where=f"keel.call {claim.place.call}", detail=detail, case="unnamed")
         guard.take()
         try:
             if decision.ambiguous is not None:
@@ -102,9 +102,14 @@ class Effects:
             case "E050":
                 return UntrustedError(what=f"the record of {name}", id=journal_id(self._calls.journal.salt))
             case "E054":
-                return JournalUnreachableError(journal=self._calls.parts.flow, detail=f"{name} needs it: {why}")
+                return JournalUnreachableError(
+                    journal="of this notebook", detail=f"{name} needs it: {why}", case="heads"
+                )
             case _:
-                return DivergenceError(step=name, detail=why, **IN_MODE.get(self._calls.parts.mode, {}))
+                case = IN_MODE.get(self._calls.parts.mode, "once")
+                return DivergenceError(
+                    step=claim.scope.step or name, detail=f"call {claim.place.call}: {why}", case=case
+                )
 
     def _audit(self, claim: Claim, intent: Entry) -> None:
         calls = self._calls

@@ -22,9 +22,7 @@ from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.stepparts import Assumed, Body, Look, Swap
 from keel_notebook.engine.stepper import Stepper
-from keel_notebook.errors import AmbiguousError, DamagedError, DivergenceError, KeelError, LeaseError, SettingsError
-
-_ONCE = "What must happen once does not happen again because its code was edited."
+from keel_notebook.errors import AmbiguousError, DamagedError, DivergenceError, KeelError, LeaseError, NotNowError
 
 
 def _anew(step: str) -> str:
@@ -146,7 +144,7 @@ class Guarded:
         guard = self._parts.guard
         if guard is None:
             detail = f"{look.cell.options.effect} needs a notebook that is known: `%keel flow NAME` first"
-            raise SettingsError(where=f"step {look.step.name}", detail=detail)
+            raise NotNowError(where=f"step {look.step.name}", detail=detail, case="unnamed")
         guard.take()
 
     def _give_back(self) -> None:
@@ -191,10 +189,12 @@ class Guarded:
 
     def _refused(self, stepper: Stepper, look: Look, answer: d.Refuse, policy: d.Policy) -> KeelError:
         if answer.code == "E031" and policy.mode is not d.Mode.REPLAY:
-            error = DivergenceError(step=look.step.name, detail=answer.why, why=_ONCE, next=_anew(look.step.name))
+            error = DivergenceError(step=look.step.name, detail=answer.why, case="once")
             return stepper.refused(look, error, answer.why, ())
         if answer.code != "E060":
-            return stepper.refused(look, stepper.refusal(look, answer.code, answer.why), answer.why, ())
+            return stepper.refused(
+                look, stepper.refusal(look, answer.code, answer.why, completed=policy.completed), answer.why, ()
+            )
         begun = [x for x in look.records.entries if x.step == look.step.name and x.status is Status.INTENT]
         detail = f"begun in run {begun[-1].run}, and its outcome is not recorded" if begun else answer.why
         return stepper.refused(look, AmbiguousError(step=look.step.name, detail=detail), detail, ())

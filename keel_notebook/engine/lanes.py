@@ -15,7 +15,7 @@ from keel_notebook.core import lifecycle
 from keel_notebook.core.lanes import FORK, USE, Lane, Lanes, lanes_in
 from keel_notebook.core.model import Entry, FlowId, Kind, Status, entry_id
 from keel_notebook.core.ports import Clock, FlowRecords, Journal
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import UnknownNameError
 
 
 class LaneKeeper:
@@ -86,12 +86,12 @@ class LaneKeeper:
         return self._lanes.lanes[self._lanes.current].title
 
     def use(self, title: str, records: FlowRecords) -> Lane:
-        """Use another lane from now on (`%keel use LANE`). Raises SettingsError (E001) for one that is not there."""
+        """Use another lane from now on (`%keel use LANE`). Raises UnknownNameError (E002) for one that is not there."""
         lanes = self.lanes(records)
         lane = lanes.find(title)
         if lane is None:
             known = ", ".join(one.title for one in lanes.lanes.values())
-            raise SettingsError(where=f"%keel use {title}", detail=f"no lane of that name (lanes: {known})")
+            raise UnknownNameError(what="lane", name=title, hint=f"; known: {known}")
         if lane.name != lanes.current:
             self._journal.append(self._marker(records.flow, USE, lane.name))
             self._lanes = Lanes(lanes.lanes, lane.name)

@@ -19,7 +19,7 @@ from keel_notebook.core.model import Entry, FlowId, Kind, Status, entry_id
 from keel_notebook.core.order import AT, NEW, recorded_order
 from keel_notebook.core.ports import Clock, FlowRecords, Journal
 from keel_notebook.engine.callparts import Held
-from keel_notebook.errors import DeadError, DivergenceError, KeelError, SettingsError, StepCapError, VersionError
+from keel_notebook.errors import DeadError, DivergenceError, KeelError, NotNowError, StepCapError, VersionError
 
 
 class FlowRules(Struct, frozen=True):
@@ -66,7 +66,7 @@ class FlowKeeper:
         as there are (Z26).
 
         Raises StepCapError (E061) above the cap, LeaseError (E030), DeadError (E032), DivergenceError (E031) where its
-        order is not the recorded one, SettingsError (E001) where nobody tells which notebook runs, VersionError (E034)
+        order is not the recorded one, NotNowError (E006) where nobody tells which notebook runs, VersionError (E034)
         where the flow is of another version.
         """
         self._count(step, most)
@@ -81,7 +81,7 @@ class FlowKeeper:
             policy = replace(policy, on_divergence=d.Response.FAIL)
         if self.rules.strict:
             self._in_order(step, records.flow, policy.on_divergence)
-        return replace(policy, mode=d.Mode.REPLAY) if self._pure else policy
+        return replace(policy, mode=d.Mode.REPLAY, completed=True) if self._pure else policy
 
     def _count(self, step: str, most: int) -> None:
         if step in self._met:
@@ -109,7 +109,9 @@ class FlowKeeper:
             self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.RUNNING)})
             return
         if guard is None:
-            raise SettingsError(where="a strict flow", detail="it needs a name: `%keel flow NAME --strict`")
+            raise NotNowError(
+                where="a strict flow", detail="it needs a name: `%keel flow NAME --strict`", case="unnamed"
+            )
         self._flow = None  # not entered, until all of this went well
         if state.status is not f.FlowStatus.DEAD:
             guard.take()  # the lease is asked before the cap (last table)
@@ -120,7 +122,7 @@ class FlowKeeper:
             if state.status is not f.FlowStatus.DEAD:
                 self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.DEAD), "attempts": state.attempts})
                 self._let_go()
-            raise DeadError(step=f"flow {records.flow}", deaths=state.attempts, memory="")
+            raise DeadError(step=f"flow {records.flow}", deaths=state.attempts, memory="", case="flow")
         if state.status is None:
             self._mark(records.flow, f.OPENED, {})
         elif reopen:
@@ -146,7 +148,7 @@ class FlowKeeper:
         if expected not in (None, step):
             said = f"order: flow {flow}, position {position}: recorded is {expected}, called was {step}"
             if self._pure or response is d.Response.FAIL:
-                raise DivergenceError(step=step, detail=said)  # K14, O8: all four
+                raise DivergenceError(step=step, detail=said, case="order")  # K14, O8: all four
             self._say(f"{step}: {said}")
             self._abandoned = True  # K15
         self._here[step] = position

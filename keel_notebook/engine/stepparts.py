@@ -122,11 +122,11 @@ def not_rewound(step: str, name: str, state: State, tied: Collection[str], made_
     start = f"run again from {made_by}" if other else "run again the cell that makes it"
     detail = f"{name} already holds its own change {why}: {start}, or `%keel rerun {step} --as-is`"
     way_out = f"{start.capitalize()}, or `%keel rerun {step} --as-is` to execute it on what {name} holds now."
-    return DivergenceError(step=step, detail=detail, next=way_out)
+    return DivergenceError(step=step, detail=detail, case="own_change", next=way_out)
 
 
-def refusal(look: Look, code: str, why: str, *, journal: str) -> KeelError:
-    """The error behind a refusal. ``journal``: what it is called where somebody trusts it."""
+def refusal(look: Look, code: str, why: str, *, journal: str, completed: bool = False) -> KeelError:
+    """The error behind a refusal. ``journal``: as somebody trusts it; ``completed``: its flow is."""
     name = look.step.name
     match code:
         case "E032":
@@ -138,16 +138,13 @@ def refusal(look: Look, code: str, why: str, *, journal: str) -> KeelError:
         case "E050":
             return UntrustedError(what=f"the record of step {name}", id=journal)
         case _:
-            return DivergenceError(step=name, detail=why, **IN_MODE[d.Mode.REPLAY])
+            return DivergenceError(step=name, detail=why, case="completed" if completed else IN_MODE[d.Mode.REPLAY])
 
 
 def not_held(step: str, lost: NotStored) -> CannotStoreError:
     """The refusal of a cell that reads what the record of ``step`` does not hold (E020)."""
-    said: dict[str, str] = {}
-    if lost.reason.startswith(LEFT_OUT):
-        said["why"] = f"`--outputs` on the line of step {step} leaves it out, so that a replay has nothing to put back."
-        said["next"] = f"Run the cell of step {step} again, it executes. Add {lost.name} to its `--outputs` to keep it."
-    return CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason, **said)
+    case = "left_out" if lost.reason.startswith(LEFT_OUT) else ""
+    return CannotStoreError(name=lost.name, type=lost.type, step=step, reason=lost.reason, case=case)
 
 
 def too_far(step: str, path: str, made_by: str) -> DivergenceError:

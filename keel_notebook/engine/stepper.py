@@ -68,7 +68,7 @@ class Stepper(Looking):
             case d.Diverged(_, differences, response, attempt):
                 return self._diverged(look, decision, differences, response, attempt)
             case d.Refuse(code, why):
-                raise self.refused(look, self.refusal(look, code, why), why, ())
+                raise self.refused(look, self.refusal(look, code, why, completed=policy.completed), why, ())
             case d.Skip(why):
                 raise AssertionError("only guarded steps are skipped: " + why)
             case _:
@@ -226,15 +226,15 @@ class Stepper(Looking):
         reason = str(error) if isinstance(error, KeelError) else type(error).__name__
         why = f"its record cannot be read ({reason})"
         if policy.mode is d.Mode.REPLAY or policy.on_divergence is d.Response.FAIL:
-            told = IN_MODE.get(policy.mode, {})
-            raise self.refused(look, DivergenceError(step=look.step.name, detail=why, **told), why, ())
+            case = IN_MODE.get(policy.mode, "unreadable")
+            raise self.refused(look, DivergenceError(step=look.step.name, detail=why, case=case), why, ())
         self._senses.say(f"{look.step.name} executes: {why}")
         attempt = look.recorded.tries + 1
         return Body(self._begin(look, attempt, why), d.Execute(attempt, why))
 
-    def refusal(self, look: Look, code: str, why: str) -> KeelError:
+    def refusal(self, look: Look, code: str, why: str, *, completed: bool = False) -> KeelError:
         """The error behind a refusal."""
-        return refusal(look, code, why, journal=self._ledger.journal_id)
+        return refusal(look, code, why, journal=self._ledger.journal_id, completed=completed)
 
     def refused(self, look: Look, error: KeelError, why: str, differences: tuple[d.Difference, ...]) -> KeelError:
         """Note that a step was refused, and give the error."""

@@ -303,7 +303,7 @@ class StrictFlow:
 
     def _divergence(self, position: int, expected: str, observed: str) -> DivergenceError:
         detail = f"flow {self._identity.flow}, position {position}: recorded is {expected}, called was {observed}"
-        return DivergenceError(step=observed, detail=detail)  # K14, O8: all four
+        return DivergenceError(step=observed, detail=detail, case="order")  # K14, O8: all four
 
     def begin(self, decision: f.Enter) -> None:
         """Write that the flow was entered: opened once, back to running, one more attempt (K2, K3, K21, K25)."""
@@ -377,6 +377,6 @@ def enter(identity: Identity, *, journal: Journal, clock: Clock, lease: FlowLeas
                 flow.die(state.attempts)
             if held is None:
                 lease.release()
-            raise held or DeadError(step=identity.entrypoint, deaths=state.attempts, memory="")
+            raise held or DeadError(step=identity.entrypoint, deaths=state.attempts, memory="", case="flow")
         case _:
             assert_never(decision)

@@ -26,7 +26,7 @@ from keel_notebook.engine.callpolicy import backoff, next_try, retry_of
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.stepparts import Look
 from keel_notebook.engine.stepper import Stepper
-from keel_notebook.errors import CallTimeoutError, KeelError, SettingsError
+from keel_notebook.errors import CallTimeoutError, KeelError, NotNowError
 
 
 class TryRules(Struct, frozen=True):
@@ -141,7 +141,11 @@ class Limit:
         if self._timeout_s is None:
             return self
         if threading.current_thread() is not threading.main_thread():
-            raise SettingsError(where="--timeout", detail="a step with a time limit runs in the main thread only")
+            raise NotNowError(
+                where="--timeout",
+                detail="a step with a time limit runs in the main thread only",
+                next="Take `--timeout` off its line, or run the cell of a front end, not in a subshell.",
+            )
         self._before = signal.signal(signal.SIGALRM, self._ring)
         signal.setitimer(signal.ITIMER_REAL, self._timeout_s)
         return self

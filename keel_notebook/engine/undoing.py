@@ -27,7 +27,7 @@ from keel_notebook.errors import (
     DamagedError,
     JournalUnreachableError,
     KeelError,
-    SettingsError,
+    NotNowError,
     UndoFailedError,
 )
 
@@ -38,16 +38,18 @@ CELL = "%%keel_undo"
 def register(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Register an undo of the step that is running (``keel.undo``).
 
-    Raises SettingsError (E001) outside a step, CannotStoreError (E020) where the call cannot be journaled: an undo
+    Raises NotNowError (E006) outside a step, CannotStoreError (E020) where the call cannot be journaled: an undo
     that could not be found again after a death must say so now. Raises what the journal raises.
     """
     with calls.parts.lock:
         here = calls.scope()
         if here.unrecorded:
             detail = "nothing of this step is recorded, so that its undo could never be found again"
-            raise calls.journal.problem or JournalUnreachableError(journal=calls.parts.flow, detail=detail)
+            raise calls.journal.problem or JournalUnreachableError(
+                journal="of this notebook", detail=detail, case="heads"
+            )
         if here.implicit or not here.attempt:
-            raise SettingsError(where="keel.undo", detail="it belongs to a step, and is called inside it")
+            raise NotNowError(where="keel.undo", detail="it belongs to a step, and is called inside it", case="outside")
         name = getattr(function, "__name__", type(function).__name__)
         place = here.place("keel.undo", name)
         packed = calls.parts.codec.pack({"undo": (function, args, dict(kwargs))}, result=None, known={})
@@ -85,7 +87,7 @@ class Undos:
     def cell(self, calls: Calls, step: str, source: str, kept: str) -> None:
         """Register a cell's text as the undo of a step that was done here; ``kept`` is what the journal keeps of it.
 
-        Raises SettingsError (E001), and what the journal raises.
+        Raises NotNowError (E006), and what the journal raises.
         """
         [done] = [one for one in self._done(calls) if one.step == step] or [self._unknown(step)]
         self._texts[step] = source
@@ -97,7 +99,7 @@ class Undos:
     ) -> tuple[str, ...]:
         """Undo the named steps, or all that were done here, last done first; the undos that ran.
 
-        Raises UndoFailedError (E062), LeaseError (E030), SettingsError (E001).
+        Raises UndoFailedError (E062), LeaseError (E030), NotNowError (E006).
         """
         done = self._done(calls)
         for step in steps:
@@ -126,7 +128,9 @@ class Undos:
 
     @staticmethod
     def _unknown(step: str) -> u.Done:
-        raise SettingsError(where=f"the undo of {step}", detail="no step of that name ran or came back here yet")
+        raise NotNowError(
+            where=f"the undo of {step}", detail="no step of that name ran or came back here yet", case="undo_order"
+        )
 
 
 class Undoer:
@@ -143,12 +147,14 @@ class Undoer:
     def undo(self, done: Sequence[u.Done], *, code: str) -> tuple[str, ...]:
         """Undo these steps (in the order in which they were done), or go on with an undoing that was begun.
 
-        Raises SettingsError (E001) where a step that is still to be undone is not back in this kernel, LeaseError
+        Raises NotNowError (E006) where a step that is still to be undone is not back in this kernel, LeaseError
         (E030), UndoFailedError (E062) where an undo fails: what is left is undone by asking again.
         """
         parts = self._calls.parts
         if parts.guard is None:
-            raise SettingsError(where="%keel undo", detail="it needs a notebook that is known: `%keel flow NAME` first")
+            raise NotNowError(
+                where="%keel undo", detail="it needs a notebook that is known: `%keel flow NAME` first", case="unnamed"
+            )
         parts.guard.take()
         try:
             return self._undo(done, code)
@@ -166,7 +172,11 @@ class Undoer:
         left = [(one, u.registered(entries, one)) for one in reversed(going.steps)]
         gone = [one.step for one, undos in left if undos and one not in done]
         if gone:
-            raise SettingsError(where="%keel undo", detail=f"run the cells up to {gone[-1]} first: it is not back yet")
+            raise NotNowError(
+                where="%keel undo",
+                detail=f"run the cells up to {gone[-1]} first: it is not back yet",
+                case="undo_order",
+            )
         ran: list[str] = []
         for one, undos in left:
             for registration in undos:
@@ -221,4 +231,4 @@ class Undoer:
 
 
 def _unknown(known: Known) -> Any:
-    raise DamagedError(what=f"an undo ({known.entry})", detail="it refers to a value elsewhere")
+    raise DamagedError(what=f"an undo ({known.entry})", detail="it refers to a value elsewhere", case="undo")

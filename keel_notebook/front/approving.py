@@ -11,7 +11,7 @@ import subprocess  # our own interpreter and our own module, no shell
 from pathlib import Path
 from typing import Any
 
-from keel_notebook.errors import InternalError, PromiseRefusedError, SettingsError, UnknownPromiseError
+from keel_notebook.errors import InternalError, retold
 from keel_notebook.journal.spawn import environment, python_module
 
 PATIENCE_S = 60.0
@@ -20,8 +20,8 @@ PATIENCE_S = 60.0
 def approve(journal: Path, promise: str, value: Any, *, key_file: str = "") -> bool:
     """Answer a promise with a plain value. True if this was the answer, False if there was one already.
 
-    Raises UnknownPromiseError (E071), PromiseRefusedError (E070) where another key sealed the promise, SettingsError
-    (E001) with what else the command line said; InternalError (E040) where it said nothing that can be read.
+    Raises UnknownPromiseError (E071), PromiseRefusedError (E070) where another key sealed the promise, or what else
+    the command line said; InternalError (E040) where it said nothing that can be read.
     """
     env = environment() | {"KEEL_JOURNAL": str(journal)}
     if key_file:
@@ -37,10 +37,4 @@ def approve(journal: Path, promise: str, value: Any, *, key_file: str = "") -> b
         raise InternalError(doing="answered a promise", kind=type(error).__name__) from None
     if "error" not in said:
         return bool(said["first"])
-    match said["error"]["code"]:
-        case PromiseRefusedError.code:
-            raise PromiseRefusedError(promise=promise)
-        case UnknownPromiseError.code:
-            raise UnknownPromiseError(promise=promise)
-        case _:
-            raise SettingsError(where="the answer", detail=said["error"]["what"])
+    raise retold(said["error"])

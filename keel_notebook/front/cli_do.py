@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from keel_notebook.core.units import count
-from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
+from keel_notebook.errors import KeelError, SettingsError, UnknownNameError, WrongFileError
 from keel_notebook.front.cli_base import (
     DONE,
     FAILED,
@@ -179,12 +179,12 @@ def mv(old: str, new: str, *, as_json: bool) -> None:
     if before.notebook is None or after.notebook is None:
         raise SettingsError(where="keel mv", detail="OLD and NEW are files that end with .ipynb")
     if before.journal != after.journal:
-        raise SettingsError(
-            where="keel mv", detail="the two folders have a journal each; `keel export` moves a journal"
+        raise WrongFileError(
+            where="keel mv:", detail="the two folders have a journal each; `keel export` moves a journal"
         )
     if before.notebook.exists() and after.notebook.exists():
-        raise SettingsError(
-            where="keel mv", detail="both notebooks are there: one is a copy, and keeps records of its own"
+        raise WrongFileError(
+            where="keel mv:", detail="both notebooks are there: one is a copy, and keeps records of its own"
         )
     flows = known_flows(cli_open.existing(before.journal))
     if not before.notebook.exists() and not any(flow.notebook == str(before.notebook) for flow in flows):

@@ -38,7 +38,6 @@ LOOK_AGAIN = {
     "next": "Look at the path. `keel status FOLDER` lists the notebooks that are recorded in a folder.",
 }
 _NOT_THERE = "it is not there; nothing was recorded here yet"
-_POINT_AT_IT = "Name the notebook or its folder, or set KEEL_JOURNAL. The journal is made when the first step runs."
 _ENTRY_ID = re.compile(r"\d+\.\d+")
 
 
@@ -86,7 +85,7 @@ def existing(journal: Path) -> Path:
     except OSError as error:
         raise JournalUnreachableError(journal=journal, detail=error.strerror) from None
     if not there:
-        raise JournalUnreachableError(journal=journal, detail=_NOT_THERE, next=_POINT_AT_IT)
+        raise JournalUnreachableError(journal=journal, detail=_NOT_THERE, case="missing")
     return journal
 
 

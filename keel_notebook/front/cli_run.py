@@ -18,7 +18,7 @@ from keel_notebook.core.ids import journal_id, text_digest
 from keel_notebook.core.options import duration_s
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.core.why import hint
-from keel_notebook.errors import KeelError, SettingsError, UnknownNameError
+from keel_notebook.errors import KeelError, SettingsError, UnknownNameError, WrongFileError
 from keel_notebook.front import cli_open, headless, keeping, outputs_held
 from keel_notebook.front.keeping import Asked
 from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, closing, tell_json
@@ -143,7 +143,7 @@ def _parsed(path: Path) -> Any:
         book = nbformat.read(path, as_version=4)
     except Exception as error:  # noqa: BLE001 - nbformat raises whatever its validators do
         detail = f"is not a notebook that can be read ({type(error).__name__})"
-        raise SettingsError(where=str(path), detail=detail) from None
+        raise WrongFileError(where=str(path), detail=detail) from None
     for cell in book.cells:
         if cell.cell_type == "code":  # an old output is never taken for a new one
             cell.outputs, cell.execution_count = [], None

@@ -35,7 +35,7 @@ class SqlTable(Page):
 
 
 def answer(journal: Path, select: str) -> SqlTable:
-    """The journal's answer to one SELECT. Raises SettingsError (E001), JournalUnreachableError (E054)."""
+    """The journal's answer to one SELECT. Raises QueryError (E007), JournalUnreachableError (E054)."""
     columns, rows = query(journal, select)
     return SqlTable(SqlReport(tuple(columns), tuple(rows)))
 

@@ -21,7 +21,7 @@ from keel_notebook.core.units import count, size
 from keel_notebook.core.why import why
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.waits import look_again
-from keel_notebook.errors import SettingsError, UnknownPromiseError
+from keel_notebook.errors import NotNowError, UnknownPromiseError
 from keel_notebook.front import lineage, wishes
 from keel_notebook.front.approving import approve
 from keel_notebook.journal import collect
@@ -49,7 +49,7 @@ class JournalSeen(Struct, frozen=True):
     """The journal as the desk reads it."""
 
     folder: Callable[[], Path]
-    """Raises SettingsError (E001) where there is none yet."""
+    """Raises NotNowError (E006) where there is none yet."""
     records: Callable[[], FlowRecords]
     flow: Callable[[Ask], Answer]
     """The whole flow, as the view reads it."""
@@ -104,7 +104,7 @@ class Deeds:
         records, keeper = attached.journal.records(attached.flow.id), attached.stepper.lanes
         entry = newest_ok(keeper.seen(records), name)
         if entry is None:
-            raise SettingsError(where=name, detail="has no record yet, so that there is nothing to branch from")
+            raise NotNowError(where=name, detail="it has no record yet, so that there is nothing to branch from")
         left = keeper.lanes(records).lanes[keeper.current].title
         lane = keeper.leave(name, "a person branched here", entry, records)
         return {"said": f"{lane} is in use: what executes is recorded in it, and the records of {left} stay"}

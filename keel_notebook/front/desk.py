@@ -26,7 +26,7 @@ from keel_notebook.core.report import status
 from keel_notebook.core.states import edited_steps
 from keel_notebook.core.why import why
 from keel_notebook.engine.lease import Holder, Lease, LeaseSeen
-from keel_notebook.errors import KeelError, SettingsError
+from keel_notebook.errors import KeelError, NotNowError, SettingsError
 from keel_notebook.front import lineage
 from keel_notebook.front.deeds import CAN, Answer, Ask, Deeds, JournalSeen, on_main
 from keel_notebook.front.tables import local_time
@@ -178,9 +178,9 @@ class Desk:
     # ---- the journal
 
     def _folder(self) -> Path:
-        """Where the journal is. Raises SettingsError (E001) where there is none yet."""
+        """Where the journal is. Raises NotNowError (E006) where there is none yet."""
         if self._records() is None or self._reader is None:
-            raise SettingsError(where="the journal", detail="nothing is recorded here yet")
+            raise NotNowError(where="the journal", detail="nothing is recorded here yet")
         return self._reader[0]
 
     def _existing(self) -> FlowRecords:

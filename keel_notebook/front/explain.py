@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,6 +12,7 @@ from keel_notebook import errors
 from keel_notebook.errors import KeelError, UnknownNameError, catalogue
 
 _FIELD = re.compile(r"(?P<before>^|.)\{(?P<name>\w+)\}")
+_PARTS = ("what", "why", "next")
 _CODE = re.compile(r"(?:KEEL-)?(?P<code>E\d{3})", re.IGNORECASE)
 
 
@@ -21,14 +24,22 @@ class Explained(Struct, frozen=True):
     what: str
     why: str
     next: str
+    cases: tuple[Mapping[str, str], ...] = ()
+    """Where other texts hold: ``when``, and those texts."""
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """The texts as plain values."""
-        return {"code": self.code, "title": self.title, "what": self.what, "why": self.why, "next": self.next}
+        texts = {"code": self.code, "title": self.title, "what": self.what, "why": self.why, "next": self.next}
+        return texts | {"cases": [dict(case) for case in self.cases]}
 
     def __str__(self) -> str:
         head = f"KEEL-{self.code}: {self.title}"
-        return f"{head}\n\n  what: {self.what}\n  why:  {self.why}\n  next: {self.next}"
+        parts = [f"{head}\n\n  what: {self.what}\n  why:  {self.why}\n  next: {self.next}"]
+        for case in self.cases:
+            parts.append(
+                f"  {case['when']}:" + "".join(f"\n    {part + ':':5} {case[part]}" for part in _PARTS if part in case)
+            )
+        return "\n\n".join(parts)
 
 
 def explained(code: str) -> Explained:
@@ -38,7 +49,9 @@ def explained(code: str) -> Explained:
     texts = catalogue().get(known)
     if texts is None:
         raise UnknownNameError(what="code", name=code, hint="; known: " + ", ".join(sorted(catalogue())))
-    return Explained(known, *(_generic(texts[part]) for part in ("title", "what", "why", "next")))
+    others = tuple({part: _generic(text) for part, text in case.items()} for case in errors.cases(known).values())
+    title, what, why, following = (_generic(texts[part]) for part in ("title", *_PARTS))
+    return Explained(known, title, what, why, following, others)
 
 
 def _generic(text: str) -> str:
@@ -67,6 +80,18 @@ This page is written by `python -m keel_notebook.front.explain` from `keel_noteb
 _LATER = "\nNot raised by this version: the code is reserved.\n"
 
 
+def _table(found: Explained) -> str:
+    """The cases of a code, and what is said in each in the place of the texts above; empty where there are none."""
+    if not found.cases:
+        return ""
+    rows = [f"| {case['when']} | {_cell(case)} | {case.get('next', '')} |" for case in found.cases]
+    return "\n".join(["", "| case | why | next |", "| --- | --- | --- |", *rows, ""])
+
+
+def _cell(case: Mapping[str, str]) -> str:
+    return " ".join(case[part] for part in ("what", "why") if part in case).replace("|", "\\|")
+
+
 def errors_page() -> str:
     """``docs/errors.md``: every code with its texts, and whether this version raises it."""
     parts = [_HEAD]
@@ -77,7 +102,7 @@ def errors_page() -> str:
             later = "\nIt stands in a note on your own exception, which is raised as it is.\n"
         parts.append(
             f"## KEEL-{code}: {found.title}\n\n- **What**: {found.what}\n- **Why**: {found.why}\n"
-            f"- **Next**: {found.next}\n{later}"
+            f"- **Next**: {found.next}\n{_table(found)}{later}"
         )
     return "\n".join(parts)
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from keel_notebook.core.parameters import INJECTED_TAG
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.redact import redacted
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import NotStartedError, SettingsError
 
 _LOAD = "__import__('keel_notebook').load_ipython_extension(get_ipython())"
 """Not ``%load_ext``: the notebook's own line must stay quiet."""
@@ -111,7 +111,7 @@ class Listener(Protocol):
 def carry_out(order: Order, listener: Listener, *, monotonic: Callable[[], float]) -> Ended:
     """Run every cell, top to bottom; nothing after the first that fails. The kernel is gone afterwards.
 
-    Raises SettingsError (E001) where no kernel can be started, or where keel is not installed in it.
+    Raises NotStartedError (E009) where no kernel can be started, or where keel is not installed in it.
     """
     return asyncio.run(_Running(order, listener, monotonic).run())
 
@@ -159,7 +159,9 @@ class _Running:
                         ready = True
                         return await self._run_cells()
         except NoSuchKernel as error:
-            raise SettingsError(where="the kernel", detail=f"{error.name} is not installed here (--kernel)") from None
+            raise NotStartedError(
+                where="the kernel", detail=f"{error.name} is not installed here (--kernel)", case="kernel"
+            ) from None
         except (RuntimeError, DeadKernelError) as error:
             if ready:
                 raise
@@ -173,7 +175,7 @@ class _Running:
         reply = await self._client.async_wait_for_reply(sent)
         if reply is None or reply["content"]["status"] != "ok":
             detail = "keel-notebook is not installed in its environment"
-            raise SettingsError(where="the kernel", detail=detail)
+            raise NotStartedError(where="the kernel", detail=detail, case="kernel")
         found = await self._client.async_wait_for_reply(client.kernel_info())
         if found is not None:
             self._order.book.metadata["language_info"] = found["content"]["language_info"]

@@ -13,7 +13,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
 from keel_notebook.core.options import parse_options
 from keel_notebook.core.words import Effect
-from keel_notebook.errors import KeelError, SettingsError
+from keel_notebook.errors import KeelError, NotNowError, SettingsError
 from keel_notebook.front import comm
 from keel_notebook.front.settings import Keel
 from keel_notebook.session import Session, rejected, say_nested
@@ -22,10 +22,10 @@ _ATTRIBUTE = "_keel_session"
 
 
 def session_of(shell: Any) -> Session:
-    """The session of a shell. Raises SettingsError where keel is not loaded in it."""
+    """The session of a shell. Raises NotNowError where keel is not loaded in it."""
     session = getattr(shell, _ATTRIBUTE, None)
     if session is None:
-        raise SettingsError(where="%keel", detail="keel is not loaded here: run `%load_ext keel_notebook` first")
+        raise NotNowError(where="%keel", detail="keel is not loaded here", case="no_journal")
     assert isinstance(session, Session)
     return session
 
@@ -54,7 +54,7 @@ def unload(shell: Any) -> None:
 
 
 def current(line: str) -> Any:
-    """What `%keel LINE` answers in the running shell. Raises SettingsError where keel is not loaded."""
+    """What `%keel LINE` answers in the running shell. Raises NotNowError where keel is not loaded."""
     from IPython.core.getipython import get_ipython  # noqa: PLC0415 the shell is known only when asked
 
     from keel_notebook.front.commands import run  # noqa: PLC0415 not at %load_ext
@@ -117,7 +117,7 @@ class KeelMagics(Magics):  # type: ignore[misc]  # IPython's Magics carries no t
         say_nested(line)
         if parse_options(line).effect is not Effect.IDEMPOTENT:
             detail = "what must not happen twice is recorded or not done: put the line on top of its own cell"
-            raise rejected(SettingsError(where="%%keel_step inside another cell", detail=detail))
+            raise rejected(NotNowError(where="%%keel_step inside another cell", detail=detail, case="cells"))
         result = self.shell.run_cell(cell)
         if not result.success:
-            raise rejected(SettingsError(where="%%keel_step", detail="the nested cell failed; see above"))
+            raise rejected(NotNowError(where="%%keel_step", detail="the nested cell failed; see above", case="cells"))

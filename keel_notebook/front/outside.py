@@ -10,7 +10,7 @@ from typing import Any
 
 from IPython.core.getipython import get_ipython
 
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import NotNowError, NotStartedError, SettingsError, retold
 from keel_notebook.front.cli_open import cells_of
 from keel_notebook.front.magics import session_of
 from keel_notebook.front.verified import VerifyReport, VerifyTable, must_be_steps
@@ -22,12 +22,12 @@ from keel_notebook.wiring import journal_folder, notebook_path
 def verify(session: Session, words: list[str]) -> VerifyTable:
     """Execute the notebook, as it was last saved, in a scratch kernel, and compare. Nothing is recorded.
 
-    Raises SettingsError (E001) where nobody tells which notebook this is, UnknownNameError (E002) for what is no step
+    Raises NotNowError (E006) where nobody tells which notebook this is, UnknownNameError (E002) for what is no step
     of it, and what ``keel verify`` answers.
     """
     notebook = notebook_path(session.shell, session.cwd)
     if notebook is None or not notebook.is_file():
-        raise SettingsError(where="%keel verify", detail="nobody tells which notebook this is: `keel verify NOTEBOOK`")
+        raise NotNowError(where="%keel verify", detail="nobody tells which notebook this is", case="which")
     if not any(word.startswith("-") for word in words):  # options are read by the command itself
         must_be_steps(words, cells_of(notebook))
     found = asked(session, ["verify", str(notebook), *words], _about(session))
@@ -35,14 +35,14 @@ def verify(session: Session, words: list[str]) -> VerifyTable:
 
 
 def export(session: Session, words: list[str]) -> str:
-    """Pack this kernel's journal into a file. Raises SettingsError (E001)."""
+    """Pack this kernel's journal into a file. Raises WrongFileError (E008)."""
     file = _one(words, "%keel export FILE")
     found = asked(session, ["export", file, "--in", "."], _about(session))
     return f"{found['files']} files in {file}"
 
 
 def import_(session: Session, words: list[str]) -> str:
-    """Unpack a packed journal where this notebook has none yet. Raises SettingsError (E001)."""
+    """Unpack a packed journal where this notebook has none yet. Raises WrongFileError (E008)."""
     file = _one(words, "%keel import FILE")
     folder = journal_folder(session.settings.journal, notebook_path(session.shell, session.cwd), session.cwd)
     found = asked(session, ["import", file, "--in", "."], {"KEEL_JOURNAL": str(folder)})
@@ -67,7 +67,7 @@ def _about(session: Session) -> dict[str, str]:
 
 
 def asked(session: Session, words: Sequence[str], told: Mapping[str, str]) -> Any:
-    """What a command of ``keel`` answers; ``told``: variables to set, or where empty to take away. Raises E001."""
+    """What a command of ``keel`` answers; ``told``: variables to set, or where empty to take away. Raises its error."""
     environ = {name: value for name, value in (spawn.environment() | dict(told)).items() if value or name not in told}
     done = subprocess.run(  # noqa: S603 - fixed program; the words are no shell's
         [sys.executable, "-P", "-m", "keel_notebook", *words, "--json"],
@@ -81,9 +81,9 @@ def asked(session: Session, words: Sequence[str], told: Mapping[str, str]) -> An
         found = json.loads(done.stdout)
     except ValueError:
         detail = done.stderr.strip().split("\n")[-1] or f"it ended with {done.returncode}"
-        raise SettingsError(where=f"keel {words[0]}", detail=detail) from None
+        raise NotStartedError(where=f"keel {words[0]}", detail=detail) from None
     if isinstance(found, dict) and isinstance(error := found.get("error"), dict):
-        raise SettingsError(where=f"keel {words[0]}", detail=str(error["what"]))
+        raise retold(error)
     return found
 
 

@@ -15,7 +15,7 @@ from keel_notebook.core.model import Entry, Kind
 from keel_notebook.core.waiting import open_waits
 from keel_notebook.core.why import hint
 from keel_notebook.engine.waits import TOKEN_BYTES, token_hash
-from keel_notebook.errors import SettingsError, UnknownPromiseError
+from keel_notebook.errors import NotNowError, UnknownPromiseError
 from keel_notebook.front.cli_open import OpenFlow
 
 _TOKEN = re.compile(rf"[0-9a-f]{{{2 * TOKEN_BYTES}}}")
@@ -31,7 +31,7 @@ class Meant(Struct, frozen=True):
 def meant(flows: Sequence[OpenFlow], said: str) -> Meant:
     """The promise behind an id, a name or a token. One that waits goes before one that was answered.
 
-    Raises UnknownPromiseError (E071); SettingsError (E001) where a name is that of several.
+    Raises UnknownPromiseError (E071); NotNowError (E006) where a name is that of several.
     """
     made = [(flow, entry) for flow in flows for entry in _made(flow.records.entries)]
     if any(entry.key == said for _, entry in made):
@@ -41,7 +41,9 @@ def meant(flows: Sequence[OpenFlow], said: str) -> Meant:
     chosen = [pair for pair in named if pair[1].key in waiting] or named[-1:]
     if len(chosen) > 1:
         ids = ", ".join(f"{entry.key} ({flow.title})" for flow, entry in chosen)
-        raise SettingsError(where=f"the promise {said}", detail=f"is there {len(chosen)} times, give its id: {ids}")
+        raise NotNowError(
+            where=f"the promise {said}", detail=f"it is there {len(chosen)} times, give its id: {ids}", case="many"
+        )
     if chosen:
         return Meant(chosen[0][1].key)
     if _TOKEN.fullmatch(said):

@@ -106,7 +106,9 @@ def collect(folder: Path, wishes: Wishes, *, clock: Clock, own: Own | None = Non
     _nobody(place, own)
     # What takes the place of an older record must be safe before that goes.
     if own is not None and not own.flush(_WAIT_S):
-        raise JournalUnreachableError(journal=place.path, detail="what was recorded last is not on the disk yet")
+        raise JournalUnreachableError(
+            journal=place.path, detail="what was recorded last is not on the disk yet", case="gc"
+        )
     spawn.ingest_now(place.path, _WAIT_S)
     return _collected(place, folder, wishes, clock=clock, own=own)
 
@@ -123,7 +125,7 @@ def _collected(place: Folder, folder: Path, wishes: Wishes, *, clock: Clock, own
                 with contextlib.suppress(_Changed):
                     _let_go(place, found.objects, before, own, at=clock.now())
                     return found
-    raise JournalUnreachableError(journal=place.path, detail="kernels keep coming and going: try again later")
+    raise JournalUnreachableError(journal=place.path, detail="kernels keep coming and going", case="gc")
 
 
 @contextlib.contextmanager
@@ -135,7 +137,7 @@ def _alone(place: Folder, own: Own | None) -> Iterator[None]:
                 _nobody(place, own)
                 yield
         except locks.StillLockedError:
-            raise JournalUnreachableError(journal=place.path, detail="another process works on it") from None
+            raise JournalUnreachableError(journal=place.path, detail="another process works on it", case="gc") from None
 
 
 def _state(place: Folder) -> list[object]:
@@ -198,8 +200,8 @@ def _nobody(place: Folder, own: Own | None = None) -> None:
             who = f"pid {cursor.start.pid} on {cursor.start.host}" if cursor.start.pid else f"run {run}"
         finally:
             cursor.close()
-        detail = f"a kernel works with it ({who}): close its notebook first; a dry run is always possible"
-        raise JournalUnreachableError(journal=place.path, detail=detail)
+        detail = f"a kernel works with it ({who})"
+        raise JournalUnreachableError(journal=place.path, detail=detail, case="gc")
 
 
 def set_aside_by_gc(place: Folder) -> list[Digest]:

@@ -193,7 +193,9 @@ class Cursor:
         version = len(frames.SEGMENT_MAGIC) - 1
         ours = raw[:version] == frames.SEGMENT_MAGIC[:version]
         if ours and len(raw) > version and raw[version] != frames.SEGMENT_MAGIC[version]:
-            raise JournalUnreachableError(journal=self._place.path, detail="a newer version of keel wrote it")
+            raise JournalUnreachableError(
+                journal=self._place.path, detail="a newer version of keel wrote it", case="newer"
+            )
         if end >= frames.HEAD_BYTES and not self.faults:
             self.faults.append(Fault(0, end, "the beginning is missing"))
 

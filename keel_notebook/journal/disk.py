@@ -293,7 +293,7 @@ class DiskJournal:
     def after_fork(self) -> None:
         """In a forked child: let go of the lock and of all files, and never write again (DESIGN 7)."""
         detail = "this process was forked from the kernel; nothing is recorded in it"
-        self._forked = JournalUnreachableError(journal=self._place.path, detail=detail)
+        self._forked = JournalUnreachableError(journal=self._place.path, detail=detail, case="forked")
         self._running = set()
         if self._writer.segment is not None:
             self._writer.segment.close()
@@ -305,7 +305,7 @@ class DiskJournal:
         if self._forked is not None:
             raise self._forked
         if self._closed:
-            raise JournalUnreachableError(journal=self._place.path, detail="it was closed")
+            raise JournalUnreachableError(journal=self._place.path, detail="it was closed", case="closed")
 
     def _seen(self) -> RunSeen:
         if self._own_seen is None or self._own_seen.start.run != self.run:
@@ -325,7 +325,7 @@ class DiskJournal:
 
     def _gone(self) -> KeelError:
         detail = "its folder was deleted while this kernel used it; what comes next is recorded in a new one"
-        return JournalUnreachableError(journal=self._place.path, detail=detail)
+        return JournalUnreachableError(journal=self._place.path, detail=detail, case="closed")
 
     def _begin_anew(self) -> None:
         for view in self._views.values():

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from keel_notebook.core.ids import default_flow, named_flow, text_digest
 from keel_notebook.core.model import Digest, FlowId
-from keel_notebook.errors import JournalUnreachableError, SettingsError, UnknownNameError
+from keel_notebook.errors import JournalUnreachableError, UnknownNameError, WrongFileError
 from keel_notebook.journal.damage import set_aside, was_set_aside
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.folder import Folder
@@ -169,7 +169,7 @@ def adopt(folder: Path, *, notebook: Path, first_code: Digest | None, key: str =
 def move_flows(folder: Path, old: Path, new: Path) -> int:
     """Let the flows of notebook ``old`` be those of ``new``, which must have none with a step; how many moved.
 
-    Raises SettingsError (E001) where ``new`` has records of its own, DiskFullError and JournalUnreachableError.
+    Raises WrongFileError (E008) where ``new`` has records of its own, DiskFullError and JournalUnreachableError.
     """
     place = Folder(folder)
     before, after = _absolute(old), _absolute(new)
@@ -177,7 +177,7 @@ def move_flows(folder: Path, old: Path, new: Path) -> int:
         flows = known_flows(place.path)
         taken = [flow for flow in flows if flow.notebook == after and not flow.name and flow.first_code is not None]
         if taken:
-            raise SettingsError(where=f"notebook {new.name}", detail="has records of its own")
+            raise WrongFileError(where=f"notebook {new.name}", detail="has records of its own")
         moved = [flow for flow in flows if flow.notebook == before]
         for flow in moved:
             file = flow.file if flow.name else _file_of(place, after, flow.key)
@@ -225,7 +225,9 @@ def _read(place: Folder, file: str) -> FlowSeen | None:
             set_aside(place, [file], "A file that says which notebook is which flow was damaged.")
         return None
     if raw.get("schema") != _SCHEMA:
-        raise JournalUnreachableError(journal=place.path, detail="it was written by a newer version of keel")
+        raise JournalUnreachableError(
+            journal=place.path, detail="it was written by a newer version of keel", case="newer"
+        )
     notebook = str(raw.get("notebook", ""))
     if notebook:
         notebook = os.path.normpath(os.path.join(os.path.dirname(place.path), notebook))

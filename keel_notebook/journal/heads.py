@@ -148,5 +148,5 @@ def _opened(path: str, schema: str) -> dict[str, Any]:
         raise Unreadable(str(error)) from error
     if not isinstance(value, dict) or value.get("schema") != schema:
         journal = os.path.dirname(os.path.dirname(path))
-        raise JournalUnreachableError(journal=journal, detail="a newer version of keel wrote it")
+        raise JournalUnreachableError(journal=journal, detail="a newer version of keel wrote it", case="newer")
     return value

@@ -132,7 +132,7 @@ class Jobs:
             return from_map(json.loads(found["job"]))
         except (ValueError, KeyError, TypeError, AttributeError):  # msgspec's errors are ValueErrors
             detail = "its file is not what your key sealed"
-            raise DamagedError(what="the job", step=job_id, detail=detail) from None
+            raise DamagedError(what="the job", step=job_id, detail=detail, case="job") from None
 
     def _locked(self, job_id: str, *, make: bool) -> int | None:
         """The locked file of a job, or None. Raises OSError."""

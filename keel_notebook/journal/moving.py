@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import WrongFileError
 from keel_notebook.journal import locks, spawn
 from keel_notebook.journal.faults import spoken
 from keel_notebook.journal.folder import Folder
@@ -34,11 +34,11 @@ class Moved(NamedTuple):
 def pack(folder: Path, target: Path) -> Moved:
     """Write the journal into the file ``target``, which appears as a whole, readable by its owner only.
 
-    Raises SettingsError (E001) where something is at ``target``, JournalUnreachableError (E054), DiskFullError (E053).
+    Raises WrongFileError (E008) where something is at ``target``, JournalUnreachableError (E054), DiskFullError (E053).
     """
     place = Folder(folder)
     if target.exists():
-        raise SettingsError(where=str(target), detail="is there already")
+        raise WrongFileError(where=str(target), detail="is there already")
     spawn.ingest_now(place.path, _WAIT_S)
     files = size = 0
     scratch = scratch_name(os.path.abspath(target))
@@ -64,26 +64,26 @@ def pack(folder: Path, target: Path) -> Moved:
 def unpack(source: Path, folder: Path) -> Moved:
     """Make the journal ``folder`` out of a packed one. Nothing of it is trusted, nothing leaves the folder.
 
-    Raises SettingsError (E001) where there is a journal already or where ``source`` is none, and as ``pack``.
+    Raises WrongFileError (E008) where there is a journal already or where ``source`` is none, and as ``pack``.
     """
     place = Folder(folder)
     files = size = 0
     with spoken(place.path):
         if place.exists() and (os.path.exists(place.salt) or place.runs()):
-            detail = "there is a journal already; import into another folder, or set KEEL_JOURNAL"
-            raise SettingsError(where=place.path, detail=detail)
+            detail = "holds a journal already; import into another folder, or set KEEL_JOURNAL"
+            raise WrongFileError(where=place.path, detail=detail)
         try:
             with tarfile.open(source, "r:gz") as archive:
                 members = archive.getmembers()
                 bad = next((member for member in members if not _is_ours(member)), None)
                 if bad is not None or not any(member.name == "salt" for member in members):
-                    raise SettingsError(where=str(source), detail="is not a packed journal")
+                    raise WrongFileError(where=str(source), detail="is not a packed journal")
                 place.create()
                 for member in members:
                     _put(archive, member, place)
                     files, size = files + 1, size + member.size
         except (tarfile.TarError, EOFError) as error:
-            raise SettingsError(where=str(source), detail="is not a packed journal, or is not whole") from error
+            raise WrongFileError(where=str(source), detail="is not a packed journal, or is not whole") from error
     return Moved(files, size)
 
 

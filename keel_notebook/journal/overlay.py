@@ -28,7 +28,9 @@ class OverlayJournal:
         place = Folder(folder)
         salt = place.read_salt()
         if salt is None:
-            raise JournalUnreachableError(journal=place.path, detail="it is not there; nothing was recorded here yet")
+            raise JournalUnreachableError(
+                journal=place.path, detail="it is not there; nothing was recorded here yet", case="missing"
+            )
         self.salt = salt
         self.fence = 0
         self.problem: KeelError | None = None

@@ -137,7 +137,7 @@ class JournalReader:
                 except JournalUnreachableError as found:
                     refusal = found  # it may have rebuilt the heads all the same
         detail = "the index of its heads cannot be rebuilt"
-        raise refusal or JournalUnreachableError(journal=self._place.path, detail=detail)
+        raise refusal or JournalUnreachableError(journal=self._place.path, detail=detail, case="heads")
 
     def _in_segments(self, index: Index) -> list[tuple[FlowId, int, int]]:
         # Flow, newest stamp and run of what is in the inbox only.

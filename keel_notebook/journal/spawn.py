@@ -16,7 +16,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
-from keel_notebook.errors import JournalUnreachableError, SettingsError
+from keel_notebook.errors import JournalUnreachableError, QueryError
 from keel_notebook.journal import wire
 from keel_notebook.journal.folder import Folder
 
@@ -67,7 +67,7 @@ def ingest_now(folder: Path | str, timeout_s: float = 60.0) -> None:
 def query(folder: Path | str, sql: str, *, timeout_s: float = 120.0) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The columns and rows of one SELECT over everything recorded so far.
 
-    Times come as ISO text, and what MessagePack does not know as text. Raises SettingsError (E001) where the
+    Times come as ISO text, and what MessagePack does not know as text. Raises QueryError (E007) where the
     SQL is not one SELECT that can be run, JournalUnreachableError (E054) where the journal cannot be read.
     """
     raw = _ask(Folder(folder).path, ["--wait", str(timeout_s), "--query"], sql.encode("utf-8", "replace"), timeout_s)
@@ -93,7 +93,9 @@ def _ask(folder: str, arguments: Sequence[str], question: bytes | None, timeout_
             start_new_session=True,
         )
     except OSError as error:
-        raise JournalUnreachableError(journal=folder, detail=f"its reader could not be started ({error})") from error
+        raise JournalUnreachableError(
+            journal=folder, detail=f"its reader could not be started ({error})", case="heads"
+        ) from error
     with child:
         try:
             out, said = child.communicate(question, timeout=timeout_s + 10)
@@ -101,14 +103,14 @@ def _ask(folder: str, arguments: Sequence[str], question: bytes | None, timeout_
             os.killpg(child.pid, signal.SIGTERM)
             if isinstance(error, subprocess.TimeoutExpired):
                 detail = f"reading it took longer than {timeout_s:g} s"
-                raise JournalUnreachableError(journal=folder, detail=detail) from error
+                raise JournalUnreachableError(journal=folder, detail=detail, case="heads") from error
             raise
     if child.returncode == Exit.DONE:
         return out
     detail = said.decode("utf-8", "replace").strip().split("\n")[-1] or f"its reader ended with {child.returncode}"
     if child.returncode == Exit.REFUSED:
-        raise SettingsError(where="keel sql", detail=detail)
-    raise JournalUnreachableError(journal=folder, detail=detail)
+        raise QueryError(detail=detail)
+    raise JournalUnreachableError(journal=folder, detail=detail, case="heads")
 
 
 def _command(folder: str) -> list[str]:

@@ -82,7 +82,9 @@ class FlowView:
             except heads.Unreadable as error:
                 if healed:
                     detail = f"its heads cannot be rebuilt ({error})"
-                    raise refusal or JournalUnreachableError(journal=self._place.path, detail=detail) from error
+                    raise refusal or JournalUnreachableError(
+                        journal=self._place.path, detail=detail, case="heads"
+                    ) from error
                 try:
                     self._heal()
                 except JournalUnreachableError as found:
@@ -93,7 +95,9 @@ class FlowView:
                 self._cursors.pop(own).close()
             self.whole = True
             return
-        raise JournalUnreachableError(journal=self._place.path, detail="it changes faster than it can be read")
+        raise JournalUnreachableError(
+            journal=self._place.path, detail="it changes faster than it can be read", case="heads"
+        )
 
     def records(self) -> FlowRecords:
         """What is recorded of the flow now."""
@@ -220,7 +224,9 @@ class FlowView:
                 self.log.add(Written(item.stamp, item.fence, item.macs, item.body, entry))
         except wire.BodyError as error:
             raise JournalUnreachableError(
-                journal=self._place.path, detail=f"the head of this flow holds what this version cannot read ({error})"
+                journal=self._place.path,
+                detail=f"the head of this flow holds what this version cannot read ({error})",
+                case="newer",
             ) from error
         for run, seen in head.runs.items():
             self.log.see(run, seen)

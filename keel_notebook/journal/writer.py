@@ -70,7 +70,9 @@ class Writer:
         """The segment, checked. Raises KeelError where there is none, StartedOverError where there is a new one."""
         self.open()
         if self.segment is None:
-            raise self.problem or JournalUnreachableError(journal=self._place.path, detail="it is not open")
+            raise self.problem or JournalUnreachableError(
+                journal=self._place.path, detail="it is not open", case="closed"
+            )
         try:
             with self.lock:
                 self.segment.check_ground()
@@ -186,7 +188,7 @@ class Writer:
             found = self._place.make_salt(self.salt or os.urandom(SALT_BYTES))
         if self.salt and found != self.salt:
             detail = "its folder was replaced while this kernel used it; restart the kernel"
-            raise JournalUnreachableError(journal=self._place.path, detail=detail)
+            raise JournalUnreachableError(journal=self._place.path, detail=detail, case="closed")
         self.salt = found
 
     def _salt_for_now(self) -> bytes:

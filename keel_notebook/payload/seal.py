@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from keel_notebook.errors import SettingsError
+from keel_notebook.errors import WrongFileError
 
 KEY_BYTES = 32
 MAC_BYTES = 16
@@ -37,7 +37,7 @@ def find_owner_key(*, path: Path | None, environ: Mapping[str, str] = os.environ
     """The key from ``path`` (KEEL_KEY_FILE), else from the user's config folder; made when it is not there yet.
 
     A folder that cannot be written gives a key that lasts only as long as this process (``lasting`` False): what
-    it seals is not trusted later, which is the safe side. Raises SettingsError (E001) where a named file cannot
+    it seals is not trusted later, which is the safe side. Raises WrongFileError (E008) where a named file cannot
     be used, because then somebody counts on it, and where a key file holds something else.
     """
     where = path or _config_home(environ) / "keel" / "owner.key"
@@ -45,7 +45,9 @@ def find_owner_key(*, path: Path | None, environ: Mapping[str, str] = os.environ
         return OwnerKey(_read_or_make(where), lasting=True)
     except OSError as error:
         if path is not None:
-            raise SettingsError(where="KEEL_KEY_FILE", detail=error.strerror or "cannot be used") from None
+            raise WrongFileError(
+                where="KEEL_KEY_FILE:", detail=error.strerror or "cannot be used", case="key"
+            ) from None
         return OwnerKey(secrets.token_bytes(KEY_BYTES), lasting=False)
 
 
@@ -92,7 +94,7 @@ def _checked(text: bytes) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise SettingsError(where="the owner's key file", detail="does not hold 64 hex digits")
+        raise WrongFileError(where="the owner's key file", detail="does not hold 64 hex digits", case="key")
     return key
 
 

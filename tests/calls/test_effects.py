@@ -8,6 +8,7 @@ from keel_notebook.errors import (
     DiskFullError,
     JournalUnreachableError,
     LeaseError,
+    NotNowError,
     SettingsError,
 )
 
@@ -194,7 +195,7 @@ def test_a_guarded_call_in_a_flow_without_a_name_is_refused_before_it_runs(boot,
     kernel = boot()
     kernel.run(PAY)
     kernel.calls.parts = replace(kernel.calls.parts, guard=None)
-    with pytest.raises(SettingsError, match="keel flow NAME"):
+    with pytest.raises(NotNowError, match="keel flow NAME"):
         pay(kernel)
     assert paid.calls == []
 

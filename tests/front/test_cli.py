@@ -256,7 +256,7 @@ def test_sql_is_answered_by_a_child(nb):
     assert run("sql", "select", "count(*) as n, null as nothing", "from", "steps", "--in", nb).split() == [
         *("n", "nothing", "3", "NULL", "1", "row"),
     ]
-    assert run_json("sql", "drop table entries", "--in", nb, code=1)["error"]["code"] == "E001"
+    assert run_json("sql", "drop table entries", "--in", nb, code=1)["error"]["code"] == "E007"
 
 
 # doctor ------------------------------------------------------------------------------------------------------------

@@ -314,5 +314,5 @@ def test_a_branch_keeps_what_was_recorded_and_both_lanes_can_be_used(promised):
     steps = {step["name"]: step["decision"] for step in comm.ask("status")["answer"]["steps"]}
     assert steps["use"] == "replayed", "what was recorded before the branch is as it was"
     assert promised.execute("print(m)").text == "2\n"
-    assert comm.ask("use", lane="nope")["error"]["code"] == "E001"
+    assert comm.ask("use", lane="nope")["error"]["code"] == "E002"
     assert comm.ask("branch", step="nope")["ok"] is False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keel_notebook import errors
-from keel_notebook.errors import NOTED, KeelError, UnknownNameError, catalogue
+from keel_notebook.errors import NOTED, KeelError, UnknownNameError, cases, catalogue
 from keel_notebook.front.explain import errors_page, explained, raised_here
 
 PINNED = [
@@ -37,6 +37,43 @@ def test_k45_every_code_has_four_texts(code):
     assert not fields(texts["title"]), "the title is the same in every case"
     assert texts["why"].endswith(".")
     assert texts["next"].endswith(".")
+
+
+CASES = [(code, name, texts) for code in catalogue() for name, texts in cases(code).items()]
+
+
+@pytest.mark.parametrize(("code", "name", "texts"), CASES, ids=lambda it: it if isinstance(it, str) else "")
+def test_k45_a_case_says_when_it_is_one_and_gives_the_texts_that_are_others(code, name, texts):
+    assert re.fullmatch(r"[a-z_]+", name)
+    assert next(iter(texts)) == "when"
+    assert set(texts) <= {"when", "what", "why", "next"}
+    assert "next" in texts, "the way out is why there is a case"
+    assert all(text and text == text.strip() and "\n" not in text for text in texts.values())
+    assert all(text.endswith(".") for part, text in texts.items() if part in {"why", "next"})
+    assert fields("".join(texts.values())) <= fields("".join(catalogue()[code].values())), "a raise site gives no more"
+
+
+def test_every_case_is_raised_and_every_case_that_is_raised_is_in_the_catalogue():
+    """A case that is worked out (``case=case``) names its words in the same file."""
+    named = {
+        node.value
+        for tree in SOURCES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert {name for _, name, _ in CASES} <= named
+    for where, cls, node in MADE:
+        for word in node.keywords:
+            if word.arg == "case" and isinstance(word.value, ast.Constant):
+                assert word.value.value in cases(cls.code), (where, word.value.value)
+
+
+def test_an_error_that_another_process_told_has_its_own_words():
+    told = errors.UnknownPromiseError(promise="p").to_dict()
+    found = pickle.loads(pickle.dumps(errors.retold(told)))
+    assert type(found) is errors.UnknownPromiseError
+    assert found.to_dict() == told
+    assert str(found) == "KEEL-E071: no promise p is waiting here"
 
 
 def test_k45_every_subclass_says_which_code_it_is():
@@ -136,8 +173,8 @@ def test_k45_every_raise_site_gives_the_facts_that_its_text_shows_and_no_other()
             given -= {"step"}  # said with ``what``, where it is known
         texts = {part: text for part, text in catalogue()[cls.code].items() if part not in given & {"why", "next"}}
         shown = set().union(*map(fields, texts.values()))
-        whole = any(word.arg is None for word in node.keywords)  # ``**facts``: somebody else gives them
-        lost, missing = given - shown - {"why", "next"}, shown - given
+        whole = any(word.arg in {None, "told"} for word in node.keywords)  # ``**facts``: somebody else gives them
+        lost, missing = given - shown - {"why", "next", "case"}, shown - given
         if node.args or lost or (missing and not whole):
             wrong.append((where, cls.__name__, sorted(lost), sorted(missing)))
     assert not wrong

@@ -39,9 +39,9 @@ def test_mv_takes_the_records_along(nb, renamed):  # noqa: F811
 def test_mv_refuses_what_would_mix_two_notebooks(nb, tmp_path, story, writes):  # noqa: F811
     other = tmp_path / "other.ipynb"
     save(other, "pass")
-    assert run_json("mv", nb, other, code=1)["error"]["code"] == "E001"
+    assert run_json("mv", nb, other, code=1)["error"]["code"] == "E008"
     (tmp_path / "sub").mkdir()
-    assert run_json("mv", nb, tmp_path / "sub" / "b.ipynb", code=1)["error"]["code"] == "E001"
+    assert run_json("mv", nb, tmp_path / "sub" / "b.ipynb", code=1)["error"]["code"] == "E008"
     assert run_json("mv", nb, tmp_path, code=1)["error"]["code"] == "E001"
     assert run_json("status", nb)["run"] == 2
 
@@ -61,7 +61,7 @@ def test_a_packed_journal_says_the_same_elsewhere(nb, tmp_path):  # noqa: F811
     packed = tmp_path / "journal.keel"
     assert run_json("export", packed, "--in", nb)["files"] > 3
     assert stat.S_IMODE(packed.stat().st_mode) == 0o600
-    assert run_json("export", packed, "--in", nb, code=1)["error"]["code"] == "E001"
+    assert run_json("export", packed, "--in", nb, code=1)["error"]["code"] == "E008"
     there = tmp_path / "there"
     there.mkdir()
     save(there / "nb.ipynb", "pass")
@@ -73,7 +73,7 @@ def test_a_packed_journal_says_the_same_elsewhere(nb, tmp_path):  # noqa: F811
     assert [(s["name"], s["bytes"], s["recorded_at"]) for s in moved["steps"]] == [
         (s["name"], s["bytes"], s["recorded_at"]) for s in here["steps"]
     ]
-    assert run_json("import", packed, "--in", there, code=1)["error"]["code"] == "E001"
+    assert run_json("import", packed, "--in", there, code=1)["error"]["code"] == "E008"
 
 
 def _archive(path, *members):
@@ -100,14 +100,14 @@ def _archive(path, *members):
 )
 def test_an_archive_that_is_no_journal_leaves_nothing_behind(tmp_path, member):
     _archive(tmp_path / "evil.keel", ("salt", tarfile.REGTYPE), member)
-    assert run_json("import", tmp_path / "evil.keel", "--in", tmp_path, code=1)["error"]["code"] == "E001"
+    assert run_json("import", tmp_path / "evil.keel", "--in", tmp_path, code=1)["error"]["code"] == "E008"
     assert not (tmp_path / ".keel").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8b\x08\x00"])
 def test_a_file_that_is_no_archive_is_said(tmp_path, content):
     (tmp_path / "x.keel").write_bytes(content)
-    assert run_json("import", tmp_path / "x.keel", "--in", tmp_path, code=1)["error"]["code"] == "E001"
+    assert run_json("import", tmp_path / "x.keel", "--in", tmp_path, code=1)["error"]["code"] == "E008"
 
 
 TOKEN = "5ec2e7" * 10

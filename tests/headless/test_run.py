@@ -131,16 +131,16 @@ def test_what_cannot_be_run_is_said_before_a_kernel_starts(job, monkeypatch):
     for words, code, told in (
         (["gone.ipynb"], 2, "E002"),
         (["."], 2, "E002"),
-        (["b.ipynb"], 1, "E001"),
+        (["b.ipynb"], 1, "E008"),
         (["a.ipynb", "-p", "no-name", "1"], 1, "E001"),
         (["a.ipynb", "-p", "xx", "1"], 2, "E002"),
         (["a.ipynb", "--timeout", "soon"], 1, "E001"),
-        (["a.ipynb", "--kernel", "no-such-kernel"], 1, "E001"),
+        (["a.ipynb", "--kernel", "no-such-kernel"], 1, "E009"),
     ):
         done = CliRunner().invoke(keel, ["run", *words, "--json"])
         last = json.loads(done.stdout.splitlines()[-1])
         assert (done.exit_code, last["exit_code"], last["error"]["code"]) == (code, code, told), words
-    assert CliRunner().invoke(keel, ["run", "b.ipynb"]).stderr.startswith("KEEL-E001: ")
+    assert CliRunner().invoke(keel, ["run", "b.ipynb"]).stderr.startswith("KEEL-E008: ")
     assert "did you mean alpha?" in CliRunner().invoke(keel, ["run", "a.ipynb", "-p", "alpah", "1"]).stderr
 
 

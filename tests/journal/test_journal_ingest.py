@@ -28,7 +28,7 @@ from keel_notebook.core.model import (
     Write,
 )
 from keel_notebook.core.ports import RunEnd
-from keel_notebook.errors import JournalUnreachableError, SettingsError
+from keel_notebook.errors import JournalUnreachableError, QueryError
 from keel_notebook.journal import columns, spawn
 from keel_notebook.journal.flows import find_flow
 from keel_notebook.journal.reader import read_journal
@@ -190,9 +190,9 @@ def test_views_answer_the_questions_that_they_are_for(folder: Path) -> None:
 def test_a_query_that_is_more_than_a_look_is_refused_without_a_value_in_its_words(folder: Path, sql: str) -> None:
     journal = opened(folder)
     journal.append(entry(journal, "s3cret-value"))
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(QueryError) as raised:
         spawn.query(folder, sql.format(folder=folder))
-    assert raised.value.code == "E001"
+    assert raised.value.code == "E007"
     assert "s3cret" not in str(raised.value)
     assert not (folder / "out.csv").exists()
     assert rows(folder, "SELECT count(*) FROM entries") == [(1,)]

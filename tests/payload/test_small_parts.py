@@ -14,7 +14,7 @@ import pytest
 
 from keel_notebook.core.model import Payload
 from keel_notebook.core.secrets import looks_secret, looks_secret_field
-from keel_notebook.errors import DamagedError, DefinitionChangedError, SettingsError
+from keel_notebook.errors import DamagedError, DefinitionChangedError, WrongFileError
 from keel_notebook.payload import envelope, registry
 from keel_notebook.payload.codec import preview
 from keel_notebook.payload.seal import OwnerSeal, find_owner_key, owner_key
@@ -75,9 +75,9 @@ def test_a_key_file_may_be_named(tmp_path):
     path = tmp_path / "drive" / "key"
     assert owner_key(path=path) == owner_key(path=path)
     path.write_text("not a key")
-    with pytest.raises(SettingsError, match="64 hex digits"):
+    with pytest.raises(WrongFileError, match="64 hex digits"):
         owner_key(path=path)
-    with pytest.raises(SettingsError, match="KEEL_KEY_FILE"):
+    with pytest.raises(WrongFileError, match="KEEL_KEY_FILE"):
         owner_key(path=tmp_path / "drive" / "key" / "below a file")
 
 

@@ -218,7 +218,7 @@ def test_where_nobody_tells_which_notebook_runs_guarded_steps_refuse_until_the_f
     book.boot()
     cell = "%%keel_step pay --effect exactly_once\nhit('paid')\n"
     refused = book.run(cell)
-    assert (refused.code, book.hits) == ("E001", [])
+    assert (refused.code, book.hits) == ("E006", [])
     assert "%keel flow NAME" in str(refused.error)
     book.ok("%keel flow orders")
     book.ok(cell)

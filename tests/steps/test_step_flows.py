@@ -131,7 +131,7 @@ def test_a_strict_flow_needs_a_notebook_that_is_known_and_flags_are_read_whole(b
     monkeypatch.delenv("JPY_SESSION_NAME")
     book.boot()
     book.ok("%keel flow --strict")
-    assert codes(book, 1) == ["E001"]
+    assert codes(book, 1) == ["E006"]
     assert "strict" in str(book.ok("%keel flow report --strict").result)
     assert codes(book, 1) == [""]
 

@@ -55,7 +55,7 @@ def test_a_lane_stays_in_use_after_a_restart_and_use_switches_it(book):
     assert lanes(book)[1].startswith("* lane-2")
     book.ok("%keel use main")
     assert "this is lane-2 again" in run(book, 2)
-    assert book.run("%keel use nowhere").code == "E001"
+    assert book.run("%keel use nowhere").code == "E002"
     assert book.hits == ["fit1", "score1", "fit2", "score2"]
 
 

@@ -149,7 +149,7 @@ def test_o28_after_a_death_in_the_middle_steps_come_back_nothing_goes_forward_an
         assert isinstance(book.run("%keel undo").error, Vanished)
     book.kill()
     book.boot()
-    assert book.run("%keel undo").code == "E001", "s1 and s2 are not back in this kernel"
+    assert book.run("%keel undo").code == "E006", "s1 and s2 are not back in this kernel"
     for cell in [*STEPS[:1], UNDOS[0], STEPS[1], UNDOS[1]]:
         book.ok(cell)
     assert book.run(STEPS[2]).code == "E062", "what was undone is not done again meanwhile"
@@ -160,11 +160,11 @@ def test_o28_after_a_death_in_the_middle_steps_come_back_nothing_goes_forward_an
 
 def test_o26_the_prefix_is_reserved_and_an_undo_registers_no_undo(book):
     assert book.run("%%keel_step undo:x\n1\n").code == "E001"
-    assert book.run("keel.undo(print)").code == "E001", "outside a step"
-    assert book.run("%%keel_undo nothing\n1\n").code == "E001"
+    assert book.run("keel.undo(print)").code == "E006", "outside a step"
+    assert book.run("%%keel_undo nothing\n1\n").code == "E006"
     book.ok("def nested(): keel.undo(print)")
     book.ok("%%keel_step s\nkeel.undo(nested)\n")
-    assert "compensate:E001" in str(book.run("%keel undo").error)
+    assert "compensate:E006" in str(book.run("%keel undo").error)
 
 
 def test_o26_what_could_not_be_found_again_after_a_death_is_refused_when_it_is_registered(book):
