@@ -114,6 +114,8 @@ class Recorded(Struct, frozen=True):
     """Ids of entries that the owner's key did not seal (E050)."""
     generation: int = 0
     """How often a person asked that a guarded step be done anew, under a new idempotency key."""
+    last: str = ""
+    """The record that was in force last: made, or put back though it was not the newest. Differences are told to it."""
     rejected: str = ""
     """Why the records that there were do not count any more, where nothing was tried since."""
 
@@ -270,7 +272,9 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Execute(attempt, wanting)
     stops = policy.on_divergence is Response.FAIL
     if newest_ok is not None and (stops or not recorded.tries):
-        return Diverged(newest_ok, differences(facts, newest_ok, now=now), policy.on_divergence, attempt)
+        last = next((entry for entry in recorded.entries if entry.entry == recorded.last), newest_ok)
+        last = last if last.status is Status.OK and _same_set(facts, last) else newest_ok
+        return Diverged(last, differences(facts, last, now=now), policy.on_divergence, attempt)
     if recorded.tries:
         return Execute(attempt, "its kernel went away while it ran")
     return Execute(attempt, _first_time(facts, recorded))

@@ -17,7 +17,7 @@ from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import fingerprint_of, recorded
+from keel_notebook.core.lifecycle import fingerprint_of, in_force, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
 from keel_notebook.core.record import as_dict
@@ -167,7 +167,9 @@ def _sides(entries: Sequence[Entry], done: StepDone | None, run: int) -> _Sides:
     if done is not None and done.decision == REPLAYED:
         base = next((entry for entry in whole if entry.entry == done.entry), whole[-1] if whole else None)
     elif done is not None and done.decision == EXECUTED:
-        base = next((entry for entry in reversed(whole) if entry is not newest), None)
+        before = [entry for entry in entries if newest is None or (entry.run, entry.seq) < (newest.run, newest.seq)]
+        last, older = in_force(reversed(before)), [entry for entry in reversed(whole) if entry is not newest]
+        base = next((entry for entry in older if entry.entry == last), older[0] if older else None)
     else:
         base = whole[-1] if whole else None
     return _Sides(done, base, newest, run)

@@ -138,3 +138,33 @@ def test_a_mark_below_code_that_ipython_refuses_is_said_as_well(book):
     ran = book.run("a = 1\n%%keel_step x\nb = 2\n")
     assert "only comments and blank lines may stand above it" in ran.err
     assert ran.error is not None
+
+
+def test_what_is_said_to_differ_is_compared_with_the_record_that_was_last_in_force(book):
+    step = "%%keel_step b\nhit('b')\nx = a * 10\n"
+    for value in (1, 2):
+        book.ok(f"a = {value}")
+        book.ok(step)
+    book.ok("a = 1")
+    assert book.ok(step).err == "", "the older record replays"
+    book.ok("a = 3")
+    assert book.ok(step).err == "keel: b executes: input a 1 -> 3\n"
+    assert "input a 1 -> 3" in str(book.ok("%keel why b").result).splitlines()[0]
+    record = book.ok("%keel why b").result.report.record
+    assert record == book.entries(step="b")[0].entry
+
+
+def test_accept_keeps_the_record_that_was_last_in_force(book):
+    step = "%%keel_step b --on-divergence fail\nhit('b')\nx = a * 10\n"
+    book.ok("a = 1")
+    book.ok(step)
+    book.ok("a = 2")
+    book.ok("%keel rerun b")
+    book.ok(step)
+    book.ok("a = 1")
+    book.ok(step)
+    book.ok("a = 3")
+    assert "input a 1 -> 3" in str(book.run(step).error)
+    book.ok("%keel accept b")
+    book.ok(step)
+    assert (book["x"], book.hits) == (10, ["b", "b"])
