@@ -6,6 +6,7 @@ found by itself, and ``PRECEDENCE`` (FRONTEND.md) says which of them is shown.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import FORGET, NEW_KEY, fingerprint_of, newest_ok, recorded, rejection
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
-from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.stale import stale_reasons
 from keel_notebook.core.states import (
     PRECEDENCE,
@@ -204,8 +205,18 @@ def _with_stale(steps: Iterator[StepSeen], moment: Moment) -> list[StepSeen]:
     changed = {step.name for step in listed if diverged(step, moment)}
     holds = {step.name: step.record for step in listed if step.record is not None}
     history = {step.name: step.history for step in listed}
-    reasons = stale_reasons(holds, history, changed=changed)
+    reasons = stale_reasons(holds, history, changed=changed, where=functools.partial(_where, moment))
     return [replace(step, stale=reasons.get(step.name) or _rejected(step)) for step in listed]
+
+
+def _where(moment: Moment, run: int) -> str:
+    """In which run a record was made, where that is not the one that is looked at: two kernels may share a notebook."""
+    if run == moment.run:
+        return ""
+    seen = moment.records.runs.get(run)
+    open_ = seen is not None and seen.end == RunEnd.OPEN
+    who = f" by another kernel (pid {seen.start.pid} on {seen.start.host})" if seen is not None and open_ else ""
+    return f" in run {run}{who}"
 
 
 def _rejected(step: StepSeen) -> str:

@@ -8,7 +8,7 @@ step is stale is unknown, and unknown is not said to be stale. It is still never
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Entry, Input
@@ -18,14 +18,19 @@ Makers = Mapping[tuple[str, Digest], Collection[str]]
 
 
 def stale_reasons(
-    holds: Mapping[str, Entry], history: Mapping[str, Sequence[Entry]], *, changed: Set[str]
+    holds: Mapping[str, Entry],
+    history: Mapping[str, Sequence[Entry]],
+    *,
+    changed: Set[str],
+    where: Callable[[int], str] = lambda _run: "",
 ) -> dict[str, str]:
-    """Why each stale step is stale, as a clause: ``"reads df, which load changed since"``.
+    """Why each stale step is stale, as a clause: ``"reads df, which load changed since in run 7"``.
 
     Args:
         holds: the record of each step that holds now.
         history: every record of each step.
         changed: steps that would execute for a reason of their own (edited, refused as diverged).
+        where: in which run a record was made, in words; empty for the run that is looked at.
     """
     makers = _makers(history)
     readers: dict[str, dict[str, None]] = {}
@@ -38,7 +43,7 @@ def stale_reasons(
     while to_look_at:
         step = to_look_at.pop(0)
         executing = changed | found.keys()
-        if step not in executing and (reason := _reason(step, holds[step], makers, holds, executing)):
+        if step not in executing and (reason := _reason(step, holds, makers, executing, where)):
             found[step] = reason
             to_look_at += readers.get(step, ())
     return found
@@ -54,14 +59,20 @@ def _makers(history: Mapping[str, Sequence[Entry]]) -> Makers:
     return makers
 
 
-def _reason(step: str, record: Entry, makers: Makers, holds: Mapping[str, Entry], executing: Collection[str]) -> str:
-    for read in record.inputs:
+def _reason(
+    step: str,
+    holds: Mapping[str, Entry],
+    makers: Makers,
+    executing: Collection[str],
+    where: Callable[[int], str],
+) -> str:
+    for read in holds[step].inputs:
         if read.digest is None:
             continue
         made_by = [maker for maker in makers.get((read.name, read.digest), ()) if maker != step and maker in holds]
         still = [maker for maker in made_by if _left(holds[maker], read)]
         if made_by and not still:
-            return f"reads {read.name}, which {made_by[-1]} changed since"
+            return f"reads {read.name}, which {made_by[-1]} changed since{where(holds[made_by[-1]].run)}"
         if still and all(maker in executing for maker in still):
             return f"reads {read.name}, made by {still[-1]}, which differs"
     return ""

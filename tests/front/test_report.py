@@ -265,6 +265,20 @@ def test_stale_goes_down_through_steps_that_would_execute(story):
     assert found["load"][0] == found["other"][0] == "saved"
 
 
+def test_a_step_that_another_kernel_made_stale_says_which(story):
+    story.run(RunEnd.OPEN)
+    story.step("load", writes={"df": "d1"})
+    story.step("fit", reads={"df": "d1"})
+    story.run(RunEnd.OPEN).step("load", writes={"df": "d2"})
+    here = {row.name: row.why for row in report(story, live=True, run=1).steps}
+    assert here["fit"] == "reads df, which load changed since in run 2 by another kernel (pid 4711 on host)"
+    there = {row.name: row.why for row in report(story, live=True, run=2).steps}
+    assert there["fit"] == "reads df, which load changed since"
+    story.runs[2] = replace(story.runs[2], end=RunEnd.DIED)
+    ended = {row.name: row.why for row in report(story, live=True, run=1).steps}
+    assert ended["fit"] == "reads df, which load changed since in run 2"
+
+
 def test_stale_does_not_depend_on_the_order_in_which_cells_were_run(story):
     story.run()
     load, fit = story.step("load", writes={"df": "d1"}), story.step("fit", reads={"df": "d1"})
