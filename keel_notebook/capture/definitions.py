@@ -23,7 +23,7 @@ from keel_notebook.capture.modules import EDITED, LoadedModules
 from keel_notebook.capture.namespace import attributes, kinds, persons_names
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
-from keel_notebook.core.hidden import NOTHING
+from keel_notebook.core.hidden import NOTHING, Named
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definition, Digested
@@ -155,6 +155,11 @@ class NotebookDefinitions:
         reads.update(self.attributes.used_by(names.reads, names.modules))
         reads.update(self.libraries.used_by(names.reads, names.modules))
         return Definition(found.code, frozenset(reads), found.source)
+
+    def hidden_in(self, thing: Any) -> Named:
+        """What the strings of a function or class may name."""
+        found = self._found(thing)
+        return found.names.hidden if found is not None else NOTHING
 
     def modules_in(self, imported: frozenset[str], chains: frozenset[str]) -> set[str]:
         """The local modules that code imports (``a``, or ``a:b`` for ``from a import b``) or reaches by dots."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import builtins
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ from keel_notebook.capture.attributes import AttributeWatch
 from keel_notebook.capture.changed import Changed
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
 from keel_notebook.capture.libraries import DUCKDB
-from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names
+from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names, strings_in
 from keel_notebook.capture.objects import Objects
 from keel_notebook.capture.parts import IMMUTABLE, is_memory, may_change
 from keel_notebook.capture.snapshot import Snapshot
@@ -76,7 +77,7 @@ class NameWatch:
         found: dict[str, Digested] = {}
         gone: dict[str, frozenset[str]] = {}
         todo = [(name, cell.stored_before.get(name, _NONE)) for name in {*names, *self._hidden(cell)}]
-        while todo:
+        while todo or (todo := [(each, _NONE) for each in self._tables(cell, found) - gone.keys()]):
             name, before = todo.pop()
             known = gone.get(name)
             if known is not None and known <= before:
@@ -153,9 +154,18 @@ class NameWatch:
         self._digests, self._through_functions, self._bound_by_functions, self._paths = {}, set(), set(), set()
         self._libraries = False
 
+    def _tables(self, cell: CellNames, found: Iterable[str]) -> frozenset[str]:
+        """The tables that a query may be put together with: ``f"from {which}"``, in the cell or in a function of it."""
+        values = [self._shell.user_ns.get(name) for name in found]
+        said = reduce(or_, (self._definitions.hidden_in(value) for value in values if callable(value)), cell.hidden)
+        if not said.words:
+            return _NONE
+        said = reduce(or_, (_named_in(text) for value in values for text in strings_in(value)), said)
+        return said.tables(kinds(self._shell.user_ns, said.whole)) - cell.stores
+
     def _in_text(self, name: str) -> frozenset[str]:
-        value = self._shell.user_ns.get(name)
-        hidden = _named_in(value) if type(value) is str else NOTHING
+        texts = strings_in(self._shell.user_ns.get(name))
+        hidden = reduce(or_, map(_named_in, texts), NOTHING)
         return hidden.among(kinds(self._shell.user_ns, hidden.every)) if hidden else _NONE
 
     def aliases(self, names: Collection[str]) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -101,3 +102,26 @@ def is_data(value: Any) -> bool:
 def kinds(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
     """The kinds of those names that exist."""
     return {name: kind(namespace[name]) for name in names if name in namespace}
+
+
+def strings_in(value: Any) -> list[str]:
+    """A string, or the strings in a plain container of them: the first few hundred, two containers deep."""
+    if type(value) is str:
+        return [value]
+    if type(value) not in _CONTAINERS:
+        return []
+    found: list[str] = []
+    todo = [(value, 0)]
+    while todo and len(found) < _MOST_STRINGS:
+        inside, depth = todo.pop()
+        parts = inside.values() if type(inside) is dict else inside
+        for part in itertools.islice(parts, _MOST_STRINGS):
+            if type(part) is str:
+                found.append(part)
+            elif depth < _DEPTH and type(part) in _CONTAINERS:
+                todo.append((part, depth + 1))
+    return found
+
+
+_CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
+_MOST_STRINGS, _DEPTH = 300, 2

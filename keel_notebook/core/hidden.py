@@ -65,17 +65,23 @@ class Text(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """What a cell's strings may name: ``sigils`` anything, ``words`` tables, ``free`` words anything."""
+    """What a cell's strings may name: ``sigils`` anything, ``words`` of queries tables, ``free`` words anything.
+
+    ``whole`` are texts of one word: where a query is put together (``f"from {which}"``), they may name its tables.
+    """
 
     sigils: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     free: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
 
     def __or__(self, other: Named) -> Named:
-        return Named(self.sigils | other.sigils, self.words | other.words, self.free | other.free)
+        return Named(
+            self.sigils | other.sigils, self.words | other.words, self.free | other.free, self.whole | other.whole
+        )
 
     def __bool__(self) -> bool:
-        return bool(self.sigils or self.words or self.free)
+        return bool(self.sigils or self.words or self.free or self.whole)
 
     @property
     def every(self) -> frozenset[str]:
@@ -88,6 +94,10 @@ class Named(Struct, frozen=True):
         found = {name for name in self.sigils if existing.get(name, "module") not in code}
         found |= {name for name in self.words if existing.get(name) in TABLES}
         return frozenset(found | {name for name in self.free if existing.get(name, "module") != "module"})
+
+    def tables(self, existing: Mapping[str, str]) -> frozenset[str]:
+        """The tables of the notebook that a query may be put together with."""
+        return frozenset(name for name in self.whole if existing.get(name) in TABLES)
 
 
 NOTHING = Named()
@@ -115,6 +125,8 @@ def _named(text: Text) -> Named:
     value = text.value[:_LONGEST]
     formula = "~" in value and _FORMULA.fullmatch(value) is not None
     query = formula or text.call == ANY_WORD or text.call in QUERY_CALLS or text.call.startswith("%") or _is_sql(value)
+    if not query and value.isidentifier():
+        return Named(whole=frozenset({value}))
     if not query:
         if not any(sign in value for sign in "@${"):
             return NOTHING
