@@ -55,7 +55,19 @@ def leave(code: int) -> NoReturn:
     raise click.exceptions.Exit(code)
 
 
-target = click.argument("target", default=".", metavar=f"[{_TARGET}]")
+def target(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The place that a command looks at, as its word or, as the commands about a step have it, with ``--in``."""
+
+    @functools.wraps(run)
+    def placed(*, target: str, elsewhere: str, **options: Any) -> Any:
+        if target and elsewhere:
+            raise SettingsError(where=f"--in {elsewhere}", detail=f"the place is named already: {target}")
+        return run(target=target or elsewhere or ".", **options)
+
+    shown = click.option("--in", "elsewhere", default="", metavar=_TARGET, help="The same as the word.")(placed)
+    return click.argument("target", default="", metavar=f"[{_TARGET}]")(shown)
+
+
 inside = click.option("--in", "target", default=".", metavar=_TARGET, help="Where to look; here by default.")
 flow_option = click.option("--flow", default="", metavar="NAME", help="Only the flow of this name or id.")
 

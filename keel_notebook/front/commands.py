@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from keel_notebook.core import lifecycle
 from keel_notebook.core.auto import MIN_SECONDS
+from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Entry
 from keel_notebook.core.plans import Wishes, notebook_cells, plan, recorded_cells
 from keel_notebook.core.ports import FlowRecords
@@ -247,9 +248,16 @@ def _flow(session: Session, words: list[str]) -> str:
         session.take_over()
     if "--new" in flags:
         session.begin_afresh()
-    flow = session.attached().flow
-    said = [f"flow {flow.id}" + (f" ({flow.name})" if flow.name else "")]
+    said = [_flow_said(session)]
     return "; ".join(said + [_FLOW_FLAGS[word] for word in words if word in flags])
+
+
+def _flow_said(session: Session) -> str:
+    flow, notebook = session.attached().flow, notebook_path(session.shell, session.cwd)
+    if flow.id == default_flow():
+        return "the default flow of this folder: nobody tells which notebook runs; `%keel flow NAME` names one"
+    which = flow.name or (f"of {notebook}" if notebook is not None else "without a name")
+    return f"flow {which}" + (f", key {flow.key}" if flow.key else "") + f" (id {flow.id})"
 
 
 _FLOW_USAGE = "%keel flow [NAME] [--key K] [--new] [--take] [--strict] [--frozen]"

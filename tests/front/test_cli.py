@@ -467,3 +467,15 @@ def test_a_dead_step_is_revived_from_the_command_line(tmp_path, story, writes):
     assert "may run again" in run("revive", "fit", "--in", tmp_path)
     after = run_json("status", tmp_path)
     assert (after["steps"][0]["state"], after["run"]) == ("interrupted", before["run"])
+
+
+@pytest.mark.parametrize(
+    "words", [("status",), ("log",), ("plan",), ("lanes",), ("doctor",), ("gc", "--dry-run"), ("fsck",)]
+)
+def test_every_command_takes_its_place_with_in_as_well_as_by_a_word(words, nb, tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    by_word = CliRunner().invoke(keel, [words[0], str(nb), *words[1:]])
+    with_in = CliRunner().invoke(keel, [*words, "--in", str(nb)])
+    assert (with_in.exit_code, with_in.output) == (by_word.exit_code, by_word.output)
+    twice = CliRunner().invoke(keel, [*words, str(nb), "--in", str(tmp_path)])
+    assert (twice.exit_code, "the place is named already" in twice.stderr) == (1, True)

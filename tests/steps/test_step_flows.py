@@ -186,3 +186,12 @@ def test_o29_in_an_ordinary_notebook_the_version_decides_nothing_and_that_is_sai
     at_version(book, monkeypatch, "8", strict="0")
     assert codes(book, 1, 2) == ["", ""]
     assert book.hits == ["do1", "do2"]
+
+
+def test_keel_flow_says_which_notebook_it_is_and_not_only_a_hash(book, monkeypatch):
+    assert str(book.ok("%keel flow").result).startswith(f"flow of {book.folder / 'a.ipynb'} (id ")
+    assert str(book.ok("%keel flow report --key 7").result).startswith("flow report, key 7 (id ")
+    book.shutdown()
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    book.boot()
+    assert "nobody tells which notebook runs" in str(book.ok("%keel flow").result)
