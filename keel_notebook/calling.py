@@ -9,7 +9,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from keel_notebook.core.decide import Mode
@@ -18,6 +17,7 @@ from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Digest, FlowId, Input
 from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords
 from keel_notebook.core.resuming import resumed_runs
+from keel_notebook.core.units import day_of
 from keel_notebook.engine.callparts import CallParts
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.guard import Guard
@@ -94,8 +94,3 @@ def resumed(records: FlowRecords, run: int, now: float, *, alone: bool) -> froze
     """The runs that this one goes on with, asked for or not; ``alone``: no front end is there that could ask."""
     asked = alone or os.environ.get("KEEL_RESUME") == "1"
     return resumed_runs(records, run, now, day=day_of, asked=asked)
-
-
-def day_of(at: float) -> str:
-    """The calendar day of a wall time, where this kernel runs."""
-    return datetime.fromtimestamp(at, UTC).astimezone().date().isoformat()

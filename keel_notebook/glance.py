@@ -9,7 +9,8 @@ from pathlib import Path
 def goes_on(setting: str, cwd: Path) -> bool:
     """Whether something is recorded in the journal that this kernel would open: a cheap look that makes nothing."""
     try:
-        return any(os.scandir(_flows(setting, cwd)))
+        with os.scandir(_flows(setting, cwd)) as flows:
+            return any(flows)
     except OSError:
         return False
 
@@ -23,7 +24,7 @@ def _flows(setting: str, cwd: Path) -> Path:
 def remembers_auto(setting: str, cwd: Path) -> bool:
     """Whether any flow of the journal that this kernel would open is in auto mode: a cheap look that makes nothing."""
     try:
-        flows = os.scandir(_flows(setting, cwd))
-        return any(b'"auto"' in Path(file.path).read_bytes() for file in flows if file.is_file())
+        with os.scandir(_flows(setting, cwd)) as flows:
+            return any(b'"auto"' in Path(file.path).read_bytes() for file in flows if file.is_file())
     except OSError:
         return False  # no journal yet, or one that cannot be read: then whoever opens it says so

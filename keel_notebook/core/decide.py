@@ -246,10 +246,9 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
     """
     if facts.always:
         return Execute(1, "a resource: executed in every run (--always)")
-    if facts.acted and not facts.rerun and policy.mode is not Mode.REPLAY:
-        return Refuse("E033", facts.acted)
+    acted = Refuse("E033", facts.acted) if facts.acted and not facts.rerun else None
     if policy.mode is Mode.VERIFY:
-        return Execute(1, "executed again, to be compared with its record")
+        return acted or Execute(1, "executed again, to be compared with its record")
     newest_ok = next((e for e in recorded.entries if e.status is Status.OK and _same_set(facts, e)), None)
     valid = None if facts.rerun or facts.again else _first_valid(facts, recorded.entries, newest_ok, now)
     wanting = _wanting(facts, valid, policy) if valid is not None else ""
@@ -263,6 +262,8 @@ def decide(facts: Facts, recorded: Recorded, policy: Policy, *, now: float) -> D
         return Refuse("E031", _not_replayable(facts, valid, newest_ok, now))
     if recorded.deaths >= policy.max_attempts:
         return Refuse("E032", f"the kernel died {recorded.deaths} times in a row in this step")
+    if acted is not None:
+        return acted
     attempt = recorded.tries + 1
     if facts.rerun:
         return Execute(attempt, "a rerun was asked for")

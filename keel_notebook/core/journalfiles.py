@@ -26,7 +26,7 @@ def acted(entries: Sequence[Entry], step: str, now: Now) -> str:
 
     A person's word (``rerun``, ``forget``) after the attempt settles it as well. ``entries``: oldest first.
     """
-    tried = _unsettled(entry for entry in reversed(entries) if entry.step == step)
+    tried = unsettled(entry for entry in reversed(entries) if entry.step == step)
     return went_on(tried.files, now) if tried is not None else ""
 
 
@@ -38,7 +38,8 @@ def went_on(files: Sequence[FileSeen], now: Now) -> str:
     return ", ".join(changed)
 
 
-def _unsettled(newest_first: Iterable[Entry]) -> Entry | None:
+def unsettled(newest_first: Iterable[Entry]) -> Entry | None:
+    """The last attempt of a step, where it did not end well and no person's word came after it."""
     for entry in newest_first:
         if entry.kind is Kind.RETIRE and entry.key != REVIVE:
             return None

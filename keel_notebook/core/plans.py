@@ -7,35 +7,39 @@ everything else replays. Where that rests on something that the records cannot p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from keel_notebook.core.entries import RECORDS
+from keel_notebook.core.foreseen import (
+    AS_IT_WAS,
+    Action,
+    ComingRun,
+    Foreseen,
+    LookAtFile,
+    LookAtModule,
+    Told,
+    Walk,
+    Wishes,
+    foresee,
+)
 from keel_notebook.core.kernels import newest_run
-from keel_notebook.core.lifecycle import fingerprint_of, held_once, recorded, rejected
-from keel_notebook.core.model import Effect, Entry, FileSeen, Kind, Status
+from keel_notebook.core.lifecycle import fingerprint_of, recorded
+from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.redact import redacted
-from keel_notebook.core.sources import Names, body, names_in, same_code
+from keel_notebook.core.sources import body, names_in, same_code
 from keel_notebook.core.states import root_of
-from keel_notebook.core.units import in_a_row
+from keel_notebook.core.volatile import volatile_names
 from keel_notebook.errors import KeelError
 
+__all__ = ["Action", "ComingRun", "PlanReport", "PlanRow", "PlannedCell", "Told", "Wishes", "plan"]
 
-class Action(StrEnum):
-    """What Run All does with a cell."""
-
-    REPLAYS = "replays"
-    EXECUTES = "executes"
-    MAY = "may execute"
-    RUNS = "runs"
-    REFUSED = "stops"
-    EMPTY = "empty"
+_NONE, _RUN = Wishes(), ComingRun()
 
 
 class PlannedCell(Struct, frozen=True):
@@ -109,62 +113,15 @@ def notebook_cells(notebook: Mapping[str, Any]) -> tuple[PlannedCell, ...]:
     )
 
 
-class Wishes(Struct, frozen=True):
-    """What a person has asked for in this kernel, to come when the cells run next."""
-
-    rerun: Collection[str] = ()
-    accept: Collection[str] = ()
-
-
-_NONE = Wishes()
-_RERUN = "a rerun was asked for"
-
-
-class _Walk(Struct):
-    """Going down the notebook: which names may hold other values than the records say, and why."""
-
-    records: FlowRecords
-    now: float
-    by_step: Mapping[str, FlowRecords]
-    plain: Collection[str]
-    """Bodies of the plain cells that were recorded; empty where none were."""
-    changed: dict[str, str] = field(default_factory=dict)
-    """Name to clause: ``"made by fit, which executes"``."""
-    wishes: Wishes = field(default_factory=Wishes)
-    look: Callable[[Entry, FileSeen], str | None] = lambda _entry, _file: None
-    assumed: dict[str, None] = field(default_factory=dict)
-    functions: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Functions defined so far, with the names that they read."""
-
-    def reads(self, names: Names) -> list[str]:
-        """The changed names that a cell reads, also through the functions that it calls."""
-        self.functions.update(names.functions)
-        found: set[str] = set()
-        open_ends = set(names.reads)
-        while open_ends:
-            name = open_ends.pop()
-            found.add(name)
-            open_ends |= self.functions.get(name, frozenset()) - found
-        return sorted(found & self.changed.keys())
-
-    def taints(self, names: Collection[str], clause: str) -> None:
-        """These names may hold something else from here on."""
-        for name in names:
-            self.changed[name] = clause
-
-    def settles(self, names: Collection[str]) -> None:
-        """These names hold what the records say again."""
-        for name in names:
-            self.changed.pop(name, None)
-
-
-def plan(
+def plan(  # noqa: PLR0913 - what it knows of the coming run, all by name
     cells: Sequence[PlannedCell],
     records: FlowRecords,
     *,
     now: float,
+    run: ComingRun = _RUN,
     wishes: Wishes = _NONE,
-    look: Callable[[Entry, FileSeen], str | None] = lambda _entry, _file: None,
+    look: LookAtFile = lambda _entry, _file: None,
+    module: LookAtModule = lambda _entry, _module: AS_IT_WAS,
 ) -> PlanReport:
     """What Run All would do with these cells.
 
@@ -172,25 +129,48 @@ def plan(
         cells: the notebook's code cells from the top; ``recorded_cells`` where nobody can read the file.
         records: the flow's entries and runs.
         now: wall time in seconds, for ``--ttl``.
+        run: what is known of the run that Run All would be.
         wishes: the reruns and accepts that are pending.
-        look: what a glance at a file of a record tells: empty where it is as it was, a clause where it is not, None
-            where only its content would tell.
+        look: what a look at a file of a record tells.
+        module: what a look at a module that a record used tells.
     """
     grouped: dict[str, list[Entry]] = {}
     for entry in records.entries:
         grouped.setdefault(entry.step, []).append(entry)
-    walk = _Walk(
+    walk = Walk(
         records=records,
         now=now,
         by_step={
             step: FlowRecords(records.flow, found, records.runs, records.untrusted) for step, found in grouped.items()
         },
         plain={body(entry.source) for entry in records.entries if entry.kind is Kind.PLAIN},
+        run=run,
         wishes=wishes,
         look=look,
+        module=module,
     )
-    rows = tuple(_row(cell, walk) for cell in cells)
-    return PlanReport(rows, tuple(walk.assumed))
+    automatic = _automatic(records) if run.auto else {}
+    reads = [names_in(body(cell.source)).reads for cell in cells]
+    rows = []
+    for at, cell in enumerate(cells):
+        walk.below = frozenset().union(*reads[at + 1 :])
+        rows.append(_row(_as_step(cell, automatic), walk))
+    stopping = next((row for row in rows if row.action is Action.REFUSED), None)
+    if stopping is not None and stopping.index < len(rows):
+        walk.assumed[f"what stops cell {stopping.index} is put right first: no cell below it runs otherwise"] = None
+    return PlanReport(tuple(rows), tuple(walk.assumed))
+
+
+def _automatic(records: FlowRecords) -> Mapping[str, str]:
+    """The steps that auto mode made of cells without a step line, by their id and by their text."""
+    slow = [e for e in records.entries if e.kind is Kind.STEP and e.source and find_marker(e.source) is None]
+    return {body(entry.source): entry.step for entry in slow} | {entry.step: entry.step for entry in slow}
+
+
+def _as_step(cell: PlannedCell, automatic: Mapping[str, str]) -> PlannedCell:
+    if cell.step or cell.marker is not None:
+        return cell
+    return replace(cell, step=automatic.get(cell.cell_id) or automatic.get(body(cell.source), ""))
 
 
 def recorded_cells(records: FlowRecords) -> tuple[PlannedCell, ...]:
@@ -206,7 +186,7 @@ def recorded_cells(records: FlowRecords) -> tuple[PlannedCell, ...]:
     )
 
 
-def _row(cell: PlannedCell, walk: _Walk) -> PlanRow:
+def _row(cell: PlannedCell, walk: Walk) -> PlanRow:
     kept = redacted(cell.source)  # the journal holds no credentials: compare with what it would hold
     if kept != cell.source:
         walk.assumed["credentials in cells are what they were when the steps were recorded"] = None
@@ -215,12 +195,14 @@ def _row(cell: PlannedCell, walk: _Walk) -> PlanRow:
     first_line = next(iter(code.splitlines()), "")
     if not cell.step and cell.marker is None:
         action, why = _plain(code, cell, walk)
+        if walk.run.auto and code:
+            why += "; in auto mode it is kept where it is slow"
         return PlanRow(cell.index, "", action, why, None, first_line)
     action, why, record = _step(cell, code, walk)
     return PlanRow(cell.index, cell.step, action, why, record.took_s if record else None, first_line)
 
 
-def _plain(code: str, cell: PlannedCell, walk: _Walk) -> tuple[Action, str]:
+def _plain(code: str, cell: PlannedCell, walk: Walk) -> tuple[Action, str]:
     if not code:
         return Action.EMPTY, ""
     names = names_in(code)
@@ -238,18 +220,25 @@ def _plain(code: str, cell: PlannedCell, walk: _Walk) -> tuple[Action, str]:
         walk.taints(names.binds, f"made by {where}, which {clause}")
         return Action.RUNS, f"a plain cell; it {clause}"
     walk.settles(names.binds)
+    if asked := sorted(names.binds & volatile_names(walk.records.entries)) if not walk.run.went_on else ():
+        walk.taints(asked, f"made by {where} of a clock or chance, which a new run asks again")
+        return Action.RUNS, f"a plain cell; a new run asks the clock or chance again for {', '.join(asked)}"
     if walk.records.entries:
         walk.assumed[f"plain cells give the values that they gave in run {newest_run(walk.records)}"] = None
     return Action.RUNS, "a plain cell"
 
 
-def _step(cell: PlannedCell, code: str, walk: _Walk) -> tuple[Action, str, Entry | None]:
+def _step(cell: PlannedCell, code: str, walk: Walk) -> tuple[Action, str, Entry | None]:
     walk.functions.update(names_in(code).functions)
     try:
         options = parse_options(cell.marker.line) if cell.marker else StepOptions()
     except KeelError as error:
         walk.taints(names_in(code).binds, f"made by cell {cell.index}, which does not run")
         return Action.REFUSED, str(error), None
+    first, text = walk.met.setdefault(cell.step, (cell.index, code))
+    if cell.step and first != cell.index and text != code:
+        walk.taints(names_in(code).binds, f"made by cell {cell.index}, which does not run")
+        return Action.REFUSED, f"cell {first} has the same name and another code (KEEL-E080)", None
     mine = walk.by_step.get(cell.step, FlowRecords(walk.records.flow, (), walk.records.runs))
     ended = _usable(mine, cell.step)
     newest = next((entry for entry in ended if entry.status is Status.OK), None)
@@ -258,8 +247,10 @@ def _step(cell: PlannedCell, code: str, walk: _Walk) -> tuple[Action, str, Entry
             walk.taints(names_in(code).binds, f"made by {cell.step}, which is edited")
         return Action.EXECUTES, "a resource: executed in every run (--always)", newest
     record = _same(ended, newest, cell.source)
-    action, why = _answer(cell, options, mine, (record, newest), walk)
-    if action is Action.REPLAYS and record is not None:
+    action, why = foresee(Foreseen(cell.step, cell.source, options, mine, record, newest), walk)
+    if action is Action.REPLAYS and (record or newest) is not None:
+        record = record or newest
+        assert record is not None
         walk.settles([*(write.name for write in record.writes), *record.deleted])
     else:
         walk.taints(_writes(code, newest), f"made by {cell.step}, which {action}")
@@ -282,69 +273,3 @@ def _same(ended: Sequence[Entry], newest: Entry | None, source: str) -> Entry | 
 def _writes(code: str, newest: Entry | None) -> set[str]:
     before = {write.name for write in newest.writes} | set(newest.deleted) if newest is not None else set()
     return before | names_in(code).binds
-
-
-def _answer(
-    cell: PlannedCell, options: StepOptions, mine: FlowRecords, known: tuple[Entry | None, Entry | None], walk: _Walk
-) -> tuple[Action, str]:
-    record, newest = known
-    if newest is not None and (wished := _wished(cell.step, newest, mine, walk)) is not None:
-        return wished
-    if record is None or newest is None:
-        return _without_record(cell, options, mine, newest)
-    if record.entry in walk.records.untrusted:
-        return Action.REFUSED, "its record was not written with your key (KEEL-E050)"
-    if options.ttl_s is not None and record.ended_at is not None and walk.now - record.ended_at >= options.ttl_s:
-        return Action.EXECUTES, "its --ttl has passed"
-    for read in record.inputs:
-        if read.digest is None:
-            return Action.EXECUTES, f"reads {read.name} ({read.type or '?'}), which cannot be compared"
-    for read in record.inputs:
-        if read.name in walk.changed:
-            return Action.MAY, f"reads {read.name}, {walk.changed[read.name]}"
-    for file in record.files:
-        told = walk.look(record, file)
-        if told:
-            return Action.MAY, told
-        if told is None:
-            walk.assumed["files hold what they held when the steps were recorded"] = None
-    return Action.REPLAYS, f"code and inputs are those of run {record.run}"
-
-
-def _wished(step: str, newest: Entry, mine: FlowRecords, walk: _Walk) -> tuple[Action, str] | None:
-    """What comes of a pending wish: a guarded effect is not done again because somebody asked for it (Z15)."""
-    if step in walk.wishes.rerun:
-        held = held_once(mine, step)
-        return (Action.REPLAYS, f"it {held}, and does not happen again") if held else (Action.EXECUTES, _RERUN)
-    if step in walk.wishes.accept and newest.effect is Effect.IDEMPOTENT:
-        return Action.REPLAYS, f"the record of run {newest.run} is accepted"
-    return None
-
-
-def _without_record(
-    cell: PlannedCell, options: StepOptions, mine: FlowRecords, newest: Entry | None
-) -> tuple[Action, str]:
-    attempts = [entry for entry in mine.entries if entry.kind in RECORDS]
-    last = attempts[-1] if attempts else None
-    if last is not None and same_code(last.source, cell.source):
-        deaths = recorded(mine, cell.step, fingerprint_of(last), root=root_of(last)).deaths
-        if deaths >= options.max_attempts:
-            return Action.REFUSED, f"the kernel died {in_a_row(deaths)} in it (KEEL-E032)"
-        if last.status is not Status.OK:
-            return Action.EXECUTES, _ending(last)
-        return Action.EXECUTES, rejected(mine.entries).get(last.entry, _RERUN)
-    if newest is None:
-        return Action.EXECUTES, "there is no record of it"
-    if options.on_divergence == "fail":
-        return Action.REFUSED, "code differs (--on-divergence fail, KEEL-E031)"
-    return Action.EXECUTES, "code differs"
-
-
-def _ending(last: Entry) -> str:
-    match last.status:
-        case Status.FAILED:
-            return f"it failed last time ({last.error.type})" if last.error else "it failed last time"
-        case Status.RUNNING:
-            return "its kernel went away while it ran"
-        case _:
-            return f"it was {last.status} last time"

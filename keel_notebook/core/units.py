@@ -64,6 +64,11 @@ def age(seconds: float) -> str:
     return "1 min ago"
 
 
+def day_of(at: float) -> str:
+    """The calendar day of a wall time, where this process runs."""
+    return datetime.fromtimestamp(at, UTC).astimezone().date().isoformat()
+
+
 def local_second(at: float) -> str:
     """A time as people here write it, to the second: ``2026-11-29 09:41:07``. ``at``: seconds since the epoch."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -9,19 +9,26 @@ code that is known to do nothing of the kind counts; what is not known is not vo
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.clocks import UNSEEDED, of_name
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.harmless import words
 from keel_notebook.core.ids import text_digest
-from keel_notebook.core.model import Digest
+from keel_notebook.core.model import Digest, Entry, Kind
 from keel_notebook.core.provenance import Statement, statements
 from keel_notebook.core.seeding import dotted
 
 STORIES = "volatile"
 """The ``ambient`` key of a marker that keeps such names: how each of them was made."""
+
+
+def volatile_names(entries: Iterable[Entry]) -> frozenset[str]:
+    """The names that plain cells made from clocks and entropy, in any run."""
+    stories = (entry.ambient.get(STORIES) for entry in entries if entry.kind is Kind.MARKER)
+    return frozenset(name for story in stories if story for name in story)
+
 
 Story = str
 """How a volatile name was made, as a digest: equal code, equal inputs, equal sources."""

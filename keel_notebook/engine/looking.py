@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,14 @@ class Looking:
         self._senses = senses
         self._records = records
         self.lanes = lanes
+
+    def files_now(self, files: Sequence[FileSeen]) -> Mapping[str, Digest | None]:
+        """What files of a record hold now, by ``FileSeen.asked``."""
+        return self._senses.files_now(files)
+
+    def anew(self) -> bool:
+        """Whether what reached the outside world in a finished run does not count in this one."""
+        return self._senses.anew()
 
     def look(self, flow: FlowId, cell: StepCell, *, root: str) -> Look:
         """What the step is now, and what is recorded of it.

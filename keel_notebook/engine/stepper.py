@@ -53,8 +53,8 @@ class Stepper(Looking):
                 decision = d.decide(look.facts, look.recorded, policy, now=self._senses.now())
         if policy.on_divergence is d.Response.BRANCH:
             decision = self.lanes.settled(look.facts, look.records, decision, policy, self._senses.now())
-        if isinstance(decision, d.Diverged) and look.step.name in self._ledger.accept:
-            decision = d.Replay(self._accept(look, decision.entry), "accepted")
+        if look.step.name in self._ledger.accept and (right := _acceptable(look, decision)) is not None:
+            decision = d.Replay(self._accept(look, right), "accepted")
         match decision:
             case d.Replay():
                 try:
@@ -292,3 +292,13 @@ class Stepper(Looking):
         kept = sharing.accepted(entry.ambient, look.facts.objects.get(entry.entry))
         kept.pop(d.FAILED_CALLS, None)  # a person says that they are right as they are
         return self._runner.accept(look.step, replace(entry, ambient=kept))
+
+
+def _acceptable(look: Look, decision: d.Decision) -> Entry | None:
+    """The record that a person may declare right: the one that differs, or one that is equal and was not enough."""
+    if isinstance(decision, d.Diverged):
+        return decision.entry
+    newest = next((entry for entry in look.recorded.entries if entry.status is Status.OK), None)
+    if not isinstance(decision, d.Execute) or look.facts.rerun or look.facts.always or newest is None:
+        return None
+    return None if d.lacking(newest, look.facts.needed) else newest

@@ -53,14 +53,23 @@ def plan(target: str, flow: str, *, as_json: bool) -> None:
     from keel_notebook.core.plans import plan as planned  # noqa: PLC0415 - only what the command needs
     from keel_notebook.core.plans import recorded_cells  # noqa: PLC0415
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415
-    from keel_notebook.front.filelook import looker  # noqa: PLC0415
+    from keel_notebook.front.coming import coming_run  # noqa: PLC0415
+    from keel_notebook.front.filelook import looker, module_looker  # noqa: PLC0415
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
         found = cli_open.flows_of(reader, place, wanted=flow)[0]
     cells = found.cells or recorded_cells(found.records)
-    look = looker(found.records.runs, str((place.notebook or place.journal).parent))
-    put_page(tables.PlanTable(planned(cells, found.records, now=now(), look=look)), as_json=as_json)
+    cwd, at = str((place.notebook or place.journal).parent), now()
+    report = planned(
+        cells,
+        found.records,
+        now=at,
+        run=coming_run(found.records, now=at, alone=False, auto=found.seen.auto_s is not None),
+        look=looker(found.records.runs, cwd),
+        module=module_looker(found.records.runs, cwd),
+    )
+    put_page(tables.PlanTable(report), as_json=as_json)
 
 
 @command

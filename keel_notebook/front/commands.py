@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,14 +13,12 @@ from keel_notebook.core import lifecycle
 from keel_notebook.core.auto import MIN_SECONDS
 from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Entry
-from keel_notebook.core.plans import Wishes, notebook_cells, plan, recorded_cells
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.units import count, duration
 from keel_notebook.core.why import why
 from keel_notebook.errors import SettingsError
 from keel_notebook.front import wishes as told
-from keel_notebook.front.filelook import looker
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
@@ -64,17 +61,10 @@ def _status(session: Session, words: list[str]) -> StatusTable:
 
 
 def _plan(session: Session, words: list[str]) -> PlanTable:
+    from keel_notebook.front.planned import plan_here  # noqa: PLC0415 only what the command needs
+
     _nothing_more(words, "%keel plan")
-    attached = session.attached()
-    records = attached.journal.records(attached.flow.id)
-    notebook = notebook_path(session.shell, session.cwd)
-    if notebook is not None and not notebook.is_file():
-        notebook = None
-    cells = notebook_cells(json.loads(notebook.read_text("utf-8"))) if notebook else recorded_cells(records)
-    wishes = Wishes(session.ledger.rerun, session.ledger.accept)
-    return PlanTable(
-        plan(cells, records, now=session.clock.now(), wishes=wishes, look=looker(records.runs, str(session.cwd)))
-    )
+    return PlanTable(plan_here(session))
 
 
 def _why(session: Session, words: list[str]) -> WhyTable:

@@ -20,6 +20,7 @@ from keel_notebook.core.plans import Action, PlannedCell, plan
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.units import count, duration, one_line
 from keel_notebook.errors import KeelError
+from keel_notebook.front.coming import coming_run
 from keel_notebook.front.headless import EXIT_CODES, CellSeen, Ended
 from keel_notebook.journal.reader import JournalReader, read_journal
 
@@ -41,6 +42,8 @@ class Records:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._reader: JournalReader | None = None
+        self.auto = False
+        """Whether the flow is in auto mode; known once its records were found."""
         self._before = 0
         self._before = self._newest()
 
@@ -51,6 +54,7 @@ class Records:
                 self._reader = read_journal(self._subject.journal, seal=None)
             if self._reader is not None:
                 found = next((flow for flow in self._reader.flows() if self._is_it(flow)), None)
+                self.auto = found is not None and found.auto_s is not None
                 return None if found is None else self._reader.records(found.id)
         return None
 
@@ -114,7 +118,8 @@ class RunLog:
         self._of = len(cells)
         self.totals = Totals()
         known = records.now()
-        rows = plan(cells, known, now=now).rows if known is not None else ()
+        coming = coming_run(known, now=now, alone=True, auto=records.auto) if known is not None else None
+        rows = plan(cells, known, now=now, run=coming).rows if known is not None and coming is not None else ()
         self._left = {row.index: row.took_s or 0.0 for row in rows if row.action in _TAKES_TIME}
         self._cell: PlannedCell | None = None
 

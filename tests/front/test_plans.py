@@ -7,7 +7,7 @@ import pytest
 from keel_notebook.capture.files import stamp_in
 from keel_notebook.core.lifecycle import FORGET, RERUN
 from keel_notebook.core.model import Effect, FileSeen, Status
-from keel_notebook.core.plans import Wishes, notebook_cells, plan, planned_cell, recorded_cells
+from keel_notebook.core.plans import Told, Wishes, notebook_cells, plan, planned_cell, recorded_cells
 from keel_notebook.core.ports import RunEnd
 from keel_notebook.front.filelook import looker
 
@@ -214,8 +214,9 @@ def test_files_are_an_assumption(story):
 @pytest.mark.parametrize(
     ("told", "action", "why"),
     [
-        ("", "replays", "code and inputs are those of run 1"),
-        ("in.csv changed since", "may execute", "in.csv changed since"),
+        (Told(""), "replays", "code and inputs are those of run 1"),
+        (Told("in.csv changed since", sure=False), "may execute", "in.csv changed since"),
+        (Told("in.csv is gone"), "executes", "in.csv is gone"),
         (None, "replays", "code and inputs are those of run 1"),
     ],
 )
@@ -249,15 +250,18 @@ def test_what_a_glance_tells_of_each_kind_of_file(story, tmp_path):
     other.write_text("1")
     stamp, _ = stamp_in(str(same))
     seen = {
-        ("same", "read", stamp): "",
-        ("same", "uses", stamp): "",
-        ("other", "read", stamp): "other changed since",
-        ("gone", "read", stamp): "gone is gone",
+        ("same", "read", stamp): Told(""),
+        ("same", "uses", stamp): Told(""),
+        ("same", "journal", stamp): Told(""),
+        ("other", "read", stamp): Told("other changed since", sure=False),
+        ("other", "journal", stamp): Told("other changed since", sure=False),
+        ("gone", "read", stamp): Told("gone is gone"),
+        ("gone", "journal", stamp): Told("gone is gone"),
         ("same", "read", ()): None,
-        ("same", "absent", ()): "same is there now",
-        ("gone", "absent", ()): "",
-        ("gone", "makes", ()): "gone is gone",
-        ("same", "makes", ()): "",
+        ("same", "absent", ()): Told("same is there now"),
+        ("gone", "absent", ()): Told(""),
+        ("gone", "makes", ()): Told("gone is gone"),
+        ("same", "makes", ()): Told(""),
         ("same", "list", stamp): None,
     }
     story.run().step("load", source=LOAD)
