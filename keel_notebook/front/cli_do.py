@@ -70,7 +70,7 @@ def run(*, as_json: bool, **asked: Any) -> None:
 @click.option("--watch", is_flag=True, help="Stay, and go on with each one when it may.")
 @click.option("--dry-run", "dry", is_flag=True, help="Only say what would go on.")
 @click.option("--at-once", default=2, show_default=True, type=click.IntRange(min=1), help="How many at a time.")
-@click.option("--job", default="", hidden=True)
+@click.option("--job", default="", hidden=True, metavar="ID", help="Only this run, in this process.")
 def resume(  # noqa: PLR0913 - the command's options
     target: str, job: str, *, watch: bool, dry: bool, at_once: int, as_json: bool
 ) -> None:

@@ -18,27 +18,25 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
         list(MODES),
         help="live: execute and replay; replay: never execute a step; verify: compare only; off: run plainly.",
     ).tag(config=True)
-    journal = Unicode(help="Folder of the journal. Empty: .keel beside the notebook.").tag(config=True)
-    key_file = Unicode(help="File with the owner's key, for a drive that outlives the machine.").tag(config=True)
-    flow = Unicode(help="Name of the flow. Empty: found by the notebook's path.").tag(config=True)
+    journal = Unicode(help="The journal's folder.").tag(config=True)
+    key_file = Unicode(help="File with the key that seals your records.").tag(config=True)
+    flow = Unicode(help="Name of the flow.").tag(config=True)
     strict = Bool(help="The flow's steps keep their order, and a completed flow is only replayed.").tag(config=True)
     frozen = Bool(help="A completed flow may not grow.").tag(config=True)
-    app_version = Unicode(help="Version of your application: a strict flow of another one is not gone on with.").tag(
-        config=True
-    )
+    app_version = Unicode(
+        help="Version of your application: a strict flow that another one began is not gone on with."
+    ).tag(config=True)
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
     across_runs = Enum(
         ["auto", "replay", "execute"],
-        help="Steps that used the network, child processes or a clock in a finished run: replay them in a new one, or "
-        "execute them once more; auto: execute where no front end is there (keel run, papermill, nbclient).",
+        help="Steps that used the network, child processes or a clock in a finished run: replay them in a new one, "
+        "execute them once more, auto: execute where there is no front end.",
     ).tag(config=True)
     most_steps = Int(10_000, min=0, help="Different steps that one run may have; 0: no limit.").tag(config=True)
-    budget = Unicode(help="Bytes that the values of a journal may take, like 20GB; off: no limit.").tag(config=True)
-    verify = List(Unicode(), help="Steps that mode `verify` executes; empty: all of them.").tag(config=True)
-    trust = Unicode(help="Id of a journal whose records count as yours although another key sealed them.").tag(
-        config=True
-    )
+    budget = Unicode(help="How much the values of a journal may take, like 5GB; off: no limit.").tag(config=True)
+    verify = List(Unicode(), help="Names of the steps that mode verify executes; the others replay.").tag(config=True)
+    trust = Unicode(help="Id of a journal that you trust although another key sealed it.").tag(config=True)
 
     @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _mode(self) -> str:
