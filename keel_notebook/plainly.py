@@ -63,6 +63,7 @@ class Plainly(Struct, frozen=True):
             if type(space[name]) is ModuleType and self.kernel.definitions.is_local(space[name].__name__):
                 ledger.defined[name] = attached.digest(_held(space[name]))
         now = PlainNow(attached.flow.id, cell.cell_id, cell.execution_count or 0, source, ran.said)
+        attached.plain.told(now)
         told, journal = ({SUSPECTS: changed} if changed else {}), attached.journal
         writes = tuple(Write(name, None, "", 0) for name in sorted(bound))
         try:

@@ -238,7 +238,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
     def digest_of(value: Any) -> Digest | None:
         return digester.digest(value).digest
 
-    ambient, ambient_inputs = state_without_a_name(str(cwd), journal.salt, clock.now, namespace, definitions)
+    ambient, ambient_inputs = state_without_a_name(str(cwd), journal.salt, clock.now, namespace, definitions, digest_of)
     codec = GraphCodec(journal=journal, definitions=definitions, digester=digester, namespace=lambda: namespace)
     parts = Parts(
         journal=journal,

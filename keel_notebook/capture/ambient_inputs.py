@@ -28,6 +28,7 @@ from keel_notebook.capture.ownsettings import OwnSettings
 from keel_notebook.capture.seeds import RANDOM, SEEDS
 from keel_notebook.capture.sources import Sources
 from keel_notebook.capture.started import STARTED
+from keel_notebook.capture.told import Told
 from keel_notebook.core.ambient_ports import AmbientUse, StepRan
 from keel_notebook.core.environment import (
     CHILDREN,
@@ -39,8 +40,10 @@ from keel_notebook.core.environment import (
     GENERATORS,
     PANDAS_SHOWN,
     POLARS,
+    TOLD,
     VARIABLES,
 )
+from keel_notebook.core.model import Digest
 
 _NAMES_FOLDERS = re.compile(r"\b(getcwd|cwd|abspath|resolve|realpath|absolute|chdir)\b")
 _BY_MENTION = {"logging": "logging", "warnings": "warnings", "torch": "torch"}
@@ -76,11 +79,13 @@ class AmbientInputs:
         today: Callable[[], str],
         namespace: Mapping[str, Any],
         sources: Sources,
+        digest: Callable[[Any], Digest | None],
     ) -> None:
         """``key`` is the journal's salt, ``today`` gives the day as a text."""
         self._namespace = namespace
         self._sources = sources
         self._parts = {part.name: part for part in parts}
+        self._told = Told(namespace, sources, digest, key)
         self._generators = Generators(parts, key=key)
         self._noting = Noting()
         self._own = OwnVariables()
@@ -122,6 +127,10 @@ class AmbientInputs:
         """A cell ran: its text may say that it seeded something."""
         SEEDS.cell_ran(source)
 
+    def ran_plainly(self, tree: Any) -> None:
+        """A plain cell ran: what it told libraries is an input of the steps that use them."""
+        self._told.note(tree)
+
     def drawn(self, running: Open, step: str) -> Mapping[str, Drawn]:
         """From which generators a body drew; known from now on as this step's own doing."""
         ours = running.ours or running.noted.set_variables.__contains__
@@ -156,6 +165,8 @@ class AmbientInputs:
         found |= self._of_variables(noted, ran, polars, variables)
         if reads.date:
             found[DAY] = {"day": running.day}
+        if packages := {root for root in _roots(values) if self._told.counts(root)}:
+            found[TOLD] = self._told.now(packages)
         if drawn:
             found |= as_inputs(drawn, self._sources.seeds_first(ran.tree) | running.seeded_first)
         kept = {group: found[group] for group in sorted(found) if found[group] or group not in EVERYBODYS}
@@ -191,6 +202,8 @@ class AmbientInputs:
                 found[group] = self._own_settings.found(step, group, settings(group, look, names, self._start))
             elif group == DAY:
                 found[group] = {"day": self._today()}
+            elif group == TOLD:
+                found[group] = self._told.now(names)
             else:
                 variables = variables or self._own.found(step, environment())
                 found |= self._variables_now(group, names, variables)
@@ -243,12 +256,13 @@ class AmbientInputs:
         return Open(AmbientState(looks), seeds, ours=lambda name: name not in imported)
 
 
-def state_without_a_name(
+def state_without_a_name(  # noqa: PLR0913, PLR0917 - what it asks, each once
     start: str,
     key: bytes,
     now: Callable[[], float],
     namespace: Mapping[str, Any],
     definitions: NotebookDefinitions,
+    digest: Callable[[Any], Digest | None],
 ) -> tuple[AmbientWatch, AmbientInputs]:
     """What puts such state back, and what tells who used it; ``now`` is wall time, ``start`` the kernel's folder."""
     parts = default_parts(start)
@@ -259,6 +273,7 @@ def state_without_a_name(
         today=lambda: datetime.fromtimestamp(now(), UTC).astimezone().date().isoformat(),
         namespace=namespace,
         sources=Sources(namespace, definitions),
+        digest=digest,
     )
     return AmbientWatch(parts=parts), inputs
 

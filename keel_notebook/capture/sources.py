@@ -50,6 +50,10 @@ class Sources:
         """The full name behind a dotted one of the notebook."""
         return _full(self._namespace, name)
 
+    def is_local(self, module: str) -> bool:
+        """Whether a module is one of the person's own."""
+        return self._definitions.is_local(module)
+
     def code_behind(self, name: str) -> ast.AST | None:
         """The code of the function or class of the notebook, or of a local module, that a dotted name stands for."""
         return self._tree(unwrapped(found_in(self._namespace, name)))

@@ -47,6 +47,9 @@ class AmbientInputs(Protocol):
     def cell_ran(self, source: str) -> None:
         """A cell that is no step ran: its text may say that it seeded something."""
 
+    def ran_plainly(self, tree: Any) -> None:
+        """A cell that is no step ran: ``tree`` is its code."""
+
     def of(self, running: Any, ran: StepRan) -> AmbientUse:
         """What a step used that ended well, as it was before."""
 

@@ -31,6 +31,8 @@ POLARS = "polars"
 """polars keeps its options in environment variables."""
 PANDAS_SHOWN = "pandas display"
 """Options of pandas that only matter to what is shown."""
+TOLD = "told"
+"""What plain cells told libraries whose settings nobody can look at, by package."""
 GENERATORS = ("random", "numpy.random", "torch.random")
 STATE, SEED = "state", "seed"
 UNSEEDED = "unseeded"
@@ -38,7 +40,7 @@ EVERYBODYS = frozenset({"decimal", "locale"})
 """Groups that any step may use without a trace."""
 
 _NO_VARIABLE = "absent"
-_BY_NAME = (VARIABLES, FROM_START, PANDAS_SHOWN)
+_BY_NAME = (VARIABLES, FROM_START, PANDAS_SHOWN, TOLD)
 """Groups of which a record keeps every name that its step asked for, and nothing else counts."""
 
 
@@ -111,6 +113,8 @@ def _settings(group: str, was: Settings, there: Settings, other: Settings) -> It
             continue
         if group in (VARIABLES, FROM_START, CHILDREN, POLARS):
             yield Differing(f"environment variable {name}", detail=_variable(before, value))
+        elif group == TOLD:
+            yield Differing(f"settings of {name}", detail="a plain cell calls something else of it now")
         else:
             yield Differing(_subject(group, name), before or "default", value or "default")
 

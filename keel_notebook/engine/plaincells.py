@@ -134,6 +134,7 @@ class PlainCells:
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
         parts.ambient_inputs.cell_ran(attempt.now.source)
+        self.told(attempt.now)
         entry, changed = self._kept(_ended(attempt.entry, outcome, took), attempt.snapshot, attempt.ambient)
         parts.journal.append(entry)
         return Left(attempt.now, entry, changed)
@@ -143,6 +144,7 @@ class PlainCells:
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
         parts.ambient_inputs.close(attempt.used, now.source)
+        self.told(now)
         parts.tap.close()
         parts.world.close()
         plain = _ended(self._entry(now, attempt.entry), outcome, took)
@@ -150,6 +152,10 @@ class PlainCells:
         if attempt.recorded:
             parts.journal.append(entry)
         return Left(now, entry, changed)
+
+    def told(self, now: PlainNow) -> None:
+        """A plain cell ran, kept by whoever: what it told libraries counts."""
+        self._parts.ambient_inputs.ran_plainly(now.parsed.parsed.tree)
 
     def _entry(self, now: PlainNow, begun: Entry | None = None) -> Entry:
         journal = self._parts.journal

@@ -9,6 +9,7 @@ import os
 import re
 from pathlib import Path
 
+import h5py
 import pandas as pd
 import pytest
 
@@ -21,12 +22,21 @@ def hit(t):
     f = _os.open(_log, _os.O_WRONLY | _os.O_CREAT | _os.O_APPEND)
     _os.write(f, (t + "\\n").encode()); _os.close(f)
 """
-LIBRARIES = ("pandas", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.feather", "pyarrow.csv", "polars", "duckdb")
+LIBRARIES = (
+    "pandas",
+    "pyarrow.parquet",
+    "pyarrow.dataset",
+    "pyarrow.feather",
+    "pyarrow.csv",
+    "polars",
+    "duckdb",
+    "h5py",
+)
 
 IMPORTS = """
 import os, sqlite3, subprocess
 from pathlib import Path
-import duckdb, numpy as np, pandas as pd, polars as pl, pyarrow as pa
+import duckdb, h5py, numpy as np, pandas as pd, polars as pl, pyarrow as pa
 import pyarrow.csv, pyarrow.dataset, pyarrow.parquet as pq
 from PIL import Image
 """
@@ -53,6 +63,11 @@ READERS = {
     "memmap": ("mapped.npy", "v = int(np.load('{f}', mmap_mode='r')[0])"),
     "raw memmap": ("raw.bin", "v = int(np.memmap('{f}', dtype='uint8', mode='r')[0])"),
     "image": ("image.png", "v = Image.open('{f}').getpixel((0, 0))"),
+    "h5py": ("named.h5", "with h5py.File('{f}') as f: v = int(f['a'][0])"),
+    "h5py joined": ("h/joined.h5", "v = int(h5py.File(Path('h') / 'joined.h5', 'r')['a'][0])"),
+    "h5py for writing": ("plus.h5", "with h5py.File('{f}', 'a') as f: v = int(f['a'][0])"),
+    "h5py linked": ("inside.h5", "with h5py.File('outside.h5') as f: v = int(f['there'][0])"),
+    "archive": ("arrays.npz", "v = int(np.load('{f}')['a'][0])"),
     "sqlite": ("base.sqlite", "v = sqlite3.connect('{f}').execute('select sum(a) from t').fetchone()[0]"),
     "shell": ("cat.csv", "lines = !cat {f}\nv = lines[1]"),
     "child": ("wc.txt", "v = subprocess.run(['cat', '{f}'], capture_output=True, text=True).stdout"),
@@ -80,6 +95,15 @@ def write(path: Path, number: int) -> None:
             import numpy as np
 
             np.save(path, np.array([number]))
+        case ".npz":
+            import numpy as np
+
+            np.savez(path, a=np.array([number]))
+        case ".h5":
+            import h5py
+
+            with h5py.File(path, "w") as file:
+                file["a"] = [number]
         case ".bin":
             path.write_bytes(bytes([number]) * 100)
         case ".png":
@@ -129,8 +153,8 @@ class Book:
         return log.read_text().split() if log.exists() else []
 
 
-BY_CONTENT_ALONE = {"script"}
-"""Roads on which only the system can tell: what a child process opens that no text of the notebook names."""
+BY_CONTENT_ALONE = {"script", "h5py linked"}
+"""Roads on which only the system can tell: what a child process or a library opens and no text names."""
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["told by the system", "told by the code"])
@@ -141,6 +165,8 @@ def story(request, zygote, tmp_path_factory):
     book.cells = [step(road, READERS[road][1].replace("{f}", READERS[road][0])) for road in roads]
     (folder / "reads.py").write_text("print(open('of_script.txt').read())")
     os.symlink("target.parquet", folder / "link.parquet")
+    with h5py.File(folder / "outside.h5", "w") as file:
+        file["there"] = h5py.ExternalLink("inside.h5", "a")
     runs = []
     for number in (7, 7, 9, 9):
         for file, _ in READERS.values():
