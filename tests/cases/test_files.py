@@ -67,7 +67,7 @@ READERS = {
     "h5py joined": ("h/joined.h5", "v = int(h5py.File(Path('h') / 'joined.h5', 'r')['a'][0])"),
     "h5py for writing": ("plus.h5", "with h5py.File('{f}', 'a') as f: v = int(f['a'][0])"),
     "h5py linked": ("inside.h5", "with h5py.File('outside.h5') as f: v = int(f['there'][0])"),
-    "archive": ("arrays.npz", "v = int(np.load('{f}')['a'][0])"),
+    "archive": ("arrays.npz", "v = int(np.load('{f}')['arr_0'][0])"),
     "sqlite": ("base.sqlite", "v = sqlite3.connect('{f}').execute('select sum(a) from t').fetchone()[0]"),
     "shell": ("cat.csv", "lines = !cat {f}\nv = lines[1]"),
     "child": ("wc.txt", "v = subprocess.run(['cat', '{f}'], capture_output=True, text=True).stdout"),
@@ -91,17 +91,11 @@ def write(path: Path, number: int) -> None:
             frame.to_feather(path, compression="uncompressed")
         case ".csv":
             frame.to_csv(path, index=False)
-        case ".npy":
+        case ".npy" | ".npz":
             import numpy as np
 
-            np.save(path, np.array([number]))
-        case ".npz":
-            import numpy as np
-
-            np.savez(path, a=np.array([number]))
+            (np.save if path.suffix == ".npy" else np.savez)(path, np.array([number]))
         case ".h5":
-            import h5py
-
             with h5py.File(path, "w") as file:
                 file["a"] = [number]
         case ".bin":
