@@ -260,6 +260,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         kept_inputs=kept_inputs,
         about=sizes.about,
         at_work=at_work,
+        changed=kernel.ledger.origins.changed,
     )
     runner = Runner(parts)
 

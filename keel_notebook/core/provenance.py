@@ -8,7 +8,7 @@ each other.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -16,7 +16,8 @@ from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.harmless import root_name, words
-from keel_notebook.core.model import Digest
+from keel_notebook.core.ids import text_digest
+from keel_notebook.core.model import Digest, Entry
 from keel_notebook.core.reads import CellNames, analyse
 
 BY_ORIGIN = "origin:"
@@ -186,6 +187,11 @@ class Origins:
         left = dict.fromkeys(names, Origin(by))
         self._untold.append(lambda: self._now.update(left))
 
+    def changed(self, names: Iterable[str], by: str) -> None:
+        """A step changed what these names hold, and nobody can compare that: from now on it counts as changed."""
+        touched = tuple(names)
+        self._untold.append(lambda: self._now.update({n: Origin(by, before=self._origin(n)) for n in touched}))
+
     def gone(self, names: Iterable[str]) -> None:
         """These names were deleted."""
         gone = tuple(names)
@@ -194,6 +200,12 @@ class Origins:
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
             self._now.pop(name, None)
+
+
+def doing_of(entry: Entry, changed: Collection[str]) -> str:
+    """What a step did to objects that it ``changed``: by its code and its other inputs, equal in every run."""
+    inputs = sorted((item.name, item.digest or entry.entry) for item in entry.inputs if item.name not in changed)
+    return text_digest("step", entry.code or entry.entry, *(part for each in inputs for part in each))
 
 
 def of_data(digest: Digest | None) -> bool:

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keel_notebook.core.model import Entry, Kind
-from keel_notebook.core.provenance import LEFT
+from keel_notebook.core.decide import RESULT
+from keel_notebook.core.model import Entry, EntryId, Kind
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT
 from keel_notebook.core.reads import CellNames
 
 _CELLS = frozenset({Kind.STEP, Kind.PLAIN, Kind.ADOPT})
 
 
-def read_later(entries: Sequence[Entry], entry: Entry) -> frozenset[str]:
+def read_later(
+    entries: Sequence[Entry], entry: Entry, known: dict[EntryId, frozenset[str]] | None = None
+) -> frozenset[str]:
     """Of the names that ``entry`` could not store, those that a cell after it read, in any run.
 
     ``entries`` are those of the flow, in the order written. A cell that binds a name before it reads it does not
     have it among its inputs, so that ``with open(a) as f`` in every second cell needs nobody's ``f``. A step that
-    read an object which ``entry`` changed replays without that change: only plain cells need it.
+    read an object which ``entry`` changed replays without that change: only plain cells need it, and steps that will
+    execute all the same. ``known`` are answers about other entries.
     """
+    known = {} if known is None else known
     lost = {item.name for item in entry.not_stored}
-    changed = entry.ambient.get(LEFT, {})
+    changed = replayed_without(entry)
     found: set[str] = set()
     asked: set[str] = set()
     bound: set[str] = set()
@@ -44,9 +49,26 @@ def read_later(entries: Sequence[Entry], entry: Entry) -> frozenset[str]:
         if _refused(other):
             asked |= read
         else:
-            found |= read if other.kind is Kind.PLAIN else read - changed.keys()
+            replays = other.kind is not Kind.PLAIN and not (read & changed and _executes(entries, other, known))
+            found |= read - changed if replays else read
         bound |= {item.name for item in other.writes}
     return frozenset(found | asked)
+
+
+def replayed_without(entry: Entry) -> frozenset[str]:
+    """Objects that a step changed and could not store, and that count by how they were made: a later step replays
+    without the change. What counts by its content lacks the change, so that a later step would execute."""
+    left = entry.ambient.get(LEFT, {})
+    return frozenset(name for name, digest in left.items() if (digest or "").startswith(BY_ORIGIN))
+
+
+def _executes(entries: Sequence[Entry], entry: Entry, known: dict[EntryId, frozenset[str]]) -> bool:
+    """Whether a step executes in every run: it reads what cannot be compared, or lacks what is needed below it."""
+    if any(item.digest is None for item in entry.inputs):
+        return True
+    if entry.entry not in known:
+        known[entry.entry] = read_later(entries, entry, known) if entry.not_stored else frozenset()
+    return bool(known[entry.entry] - {RESULT})
 
 
 def _refused(entry: Entry) -> bool:

@@ -17,8 +17,7 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.products import left_by_others, plain_between, unsettled
-from keel_notebook.core.provenance import LEFT
-from keel_notebook.core.readers import read_later
+from keel_notebook.core.readers import read_later, replayed_without
 from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
@@ -148,7 +147,7 @@ class Looking:
         name, asked = cell.name, (lost & self._ledger.wanted) | asked_for_now(candidates, cell.options.outputs)
         recorded = (read_later(entries, entry) for entry in candidates)
         # What a step changed in an object that nobody can store: a later step replays without it, others do not.
-        changed = frozenset(name for e in candidates for name in e.ambient.get(LEFT, ()))
+        changed = frozenset().union(*map(replayed_without, candidates))
         below = self._senses.read_below(name, False) - changed | self._senses.read_below(name, True)
         return asked.union(*recorded, below & lost)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -50,3 +50,5 @@ class Parts(Struct, frozen=True):
     """About how many bytes a value takes, by a quick look."""
     at_work: Callable[[], AtWork]
     """What live threads and tasks may change right now."""
+    changed: Callable[[Iterable[str], str], None]
+    """Tell that a step changed objects that nobody can compare, and what stands for its doing."""

@@ -20,7 +20,7 @@ from keel_notebook.core.decide import FAILED_CALLS, RESULT
 from keel_notebook.core.dotted import PATCHED, value_at
 from keel_notebook.core.model import Effect, Entry, Input, Kind, NotStored, Problem, Status, Write, entry_id
 from keel_notebook.core.ports import Changed, WorldSeen
-from keel_notebook.core.provenance import BY_ORIGIN, LEFT
+from keel_notebook.core.provenance import BY_ORIGIN, LEFT, doing_of
 from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.intents import announce
@@ -223,6 +223,7 @@ class Runner(PutBack):
         lost = packed.not_stored + tuple(NotStored(name, types[name].__qualname__, LEFT_OUT) for name in left_out)
         changed_ones = {item.name for item in lost if item.name in changed.in_place}
         if changed_ones:
+            parts.changed(changed_ones, doing_of(entry, changed_ones))
             ambient[LEFT] = {item.name: item.digest for item in parts.kept_inputs(sorted(changed_ones))}
         lost = tuple(
             replace(item, reason=f"{item.reason}. {_CHANGED}") if item.name in changed_ones else item for item in lost
