@@ -18,7 +18,7 @@ from typing import Any
 import msgpack
 
 from keel_notebook.capture.ambient_part import Lost
-from keel_notebook.capture.loads import LOADS, is_installed, public_variables
+from keel_notebook.capture.loads import LOADS, attributes_of, is_installed, public_variables
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
 
 _LARGE = 1 << 16
@@ -115,17 +115,13 @@ def _holds(owner: Any, attribute: str, wire: Any) -> bool:
 
 
 def _attributes(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Values that a cell may have set: globals, and attributes of classes that the module defines."""
-    for name, value in list(vars(module).items()):
-        if name.startswith("__"):
-            continue
-        if isinstance(value, type):
-            if value.__module__ == module.__name__ and value.__qualname__ == name:
-                for attribute, item in list(vars(value).items()):
-                    if not attribute.startswith("_") and type(item) in _ATOMS + _CONTAINERS:
-                        yield f"{name}.{attribute}", item
-        elif not isinstance(value, _DEFINITIONS):
-            yield name, value
+    """Values that a cell may have set: globals, and attributes of classes and of settings that the module holds."""
+    yield from (
+        (name, value)
+        for name, value in list(vars(module).items())
+        if not name.startswith("__") and not isinstance(value, _DEFINITIONS)
+    )
+    yield from ((path, value) for path, value in attributes_of(module) if type(value) in _ATOMS + _CONTAINERS)
 
 
 def _set_since_import(module: ModuleType, values: Mapping[str, Any]) -> list[str]:

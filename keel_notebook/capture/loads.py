@@ -13,6 +13,7 @@ import pickle
 import re
 import site
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import count
@@ -108,9 +109,51 @@ class _Watched(ModuleSpec):
 
 
 def public_variables(module: ModuleType) -> dict[str, str]:
-    """The plain variables of a module as tokens. A leading underscore marks what is its own affair: memos, counters."""
-    found = list(vars(module).items())
-    return {name: token(value) for name, value in found if name[:1] != "_" and plain(value)}
+    """The plain variables of a module as tokens, and the plain attributes of its classes and of their objects, under
+    dotted names (``cfg.lr``). A leading underscore marks what is its own affair: memos, counters."""
+    found = {name: token(value) for name, value in list(vars(module).items()) if name[:1] != "_" and plain(value)}
+    return found | {path: token(value) for path, value in attributes_of(module) if plain(value)}
+
+
+def attributes_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Public attributes of the classes that a local module defines, and of its objects of local classes."""
+    for name, value in list(vars(module).items()):
+        if name[:1] == "_":
+            continue
+        if isinstance(value, type):
+            if value.__module__ == module.__name__ and value.__qualname__ == name:
+                yield from ((f"{name}.{each}", held) for each, held in list(vars(value).items()) if each[:1] != "_")
+        elif _is_settings(value):
+            yield from _attributes(name, value, _DEPTH)
+
+
+def _attributes(path: str, owner: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    for each, held in list(_dict_of(owner).items()):
+        if isinstance(each, str) and each[:1] != "_":
+            if depth and _is_settings(held):
+                yield from _attributes(f"{path}.{each}", held, depth - 1)
+            else:
+                yield f"{path}.{each}", held
+
+
+def _is_settings(value: Any) -> bool:
+    """Whether a value is an object with attributes whose class a local module defines."""
+    kind = type(value)
+    if kind is ModuleType or issubclass(kind, type) or not kind.__flags__ & _HEAP_TYPE:
+        return False
+    home = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return isinstance(home, str) and not is_installed(os.path.abspath(home)) and type(_dict_of(value)) is dict
+
+
+def _dict_of(value: Any) -> Any:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None  # it has slots
+
+
+_DEPTH = 2
+_HEAP_TYPE = 1 << 9
 
 
 def all_data(module: ModuleType) -> dict[str, str]:
