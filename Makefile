@@ -79,11 +79,12 @@ comparison: $(READY)  ## docs/comparison.md from the last `make bench`
 
 bench-peers: $(READY)  ## install the peers that `make bench` measures keel against, in Pythons of their own (.venv-peers)
 	@test -x .venv-peers/bin/python || python3 -m venv .venv-peers
-	@for peer in kishu elastic; do test -x .venv-peers/$$peer/bin/python || python3 -m venv .venv-peers/$$peer; done
-	@.venv-peers/bin/pip install --quiet 'keelrun>=0.7' 'dbos>=3.4' 'joblib>=1.5' 'dill>=0.4' 'marimo>=0.25' \
+	@for peer in kishu elastic saturn; do test -x .venv-peers/$$peer/bin/python || python3 -m venv .venv-peers/$$peer; done
+	@.venv-peers/bin/pip install --quiet 'keelrun>=0.7' 'dbos>=3.4' 'joblib>=1.5' 'dill>=0.4' 'marimo>=0.25' 'diskcache>=5' \
 	  ipykernel pandas pyarrow scikit-learn matplotlib
 	@# A peer that does not install is left out of the report.
 	@-.venv-peers/kishu/bin/pip install --quiet 'kishu>=0.3' pandas pyarrow scikit-learn
+	@-.venv-peers/saturn/bin/pip install --quiet 'saturn-notebook>=1.5' pandas pyarrow scikit-learn matplotlib
 	@-.venv-peers/elastic/bin/pip install --quiet 'elastic-kernel>=0.2' pandas pyarrow scikit-learn
 
 soak: $(READY)  ## the crash tests with thousands of kills, every fault, and a long life (report in build/soak)

@@ -12,12 +12,17 @@ from pathlib import Path
 
 from bench import comparison
 from bench.contest import contest, works
+from bench.loop import loops
 from bench.matrix import matrix
 from bench.report import Figure, markdown, write
-from bench.tools import PEER_TOOLS, Keel
+from bench.tools import CONTEST_ONLY, PEER_TOOLS, Keel
 from bench.workloads import WORKLOADS
 
-PARTS = {"contest": "the same work in every tool", "matrix": "sixteen probes of correctness in every tool"}
+PARTS = {
+    "contest": "the same work in every tool",
+    "loop": "paid calls, killed",
+    "matrix": "sixteen probes of correctness in every tool",
+}
 
 
 def main() -> int:
@@ -46,10 +51,13 @@ def main() -> int:
         write(figures, chosen.out)
     chosen.out.mkdir(parents=True, exist_ok=True)
     if "contest" in names:
-        rows = contest(peers, scale=chosen.scale)
+        rows = contest((*peers, *(CONTEST_ONLY if peers else ())), scale=chosen.scale)
         titles = {name: work.title for name, work in works(1).items()}
         kept = {"scale": chosen.scale, "titles": titles, "rows": [asdict(row) for row in rows]}
         (chosen.out / "contest.json").write_text(json.dumps(kept, indent=1), "utf-8")
+    if "loop" in names:
+        paid = loops(peers=bool(peers))
+        (chosen.out / "loop.json").write_text(json.dumps([asdict(row) for row in paid], indent=1), "utf-8")
     if "matrix" in names:
         found = matrix((Keel, *peers))
         (chosen.out / "matrix.json").write_text(json.dumps([asdict(one) for one in found], indent=1), "utf-8")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.contest import Row, table
+from bench.loop import LoopRow, loop_table
 from bench.matrix import Found
 from bench.matrix import table as matrix_table
 from bench.pictures import draw
@@ -31,6 +32,7 @@ def write_report(folder: Path) -> None:
     """``report.md`` and its plots beside the JSON files in ``folder``."""
     parts = ["# Benchmark report\n", _HOW]
     parts += _contest(folder, folder, command=True)
+    parts += _loop(folder, command=True)
     parts += _matrix(folder, command=True)
     figures = folder / "bench.md"
     if figures.exists():
@@ -48,6 +50,7 @@ def write_page(folder: Path, page: Path) -> None:
     ]
     parts += _matrix(folder, command=False)
     parts += [_HOW, *shown] if (shown := _contest(folder, page.parent / "img", command=False)) else []
+    parts += _loop(folder, command=False)
     page.write_text("\n".join(parts).rstrip("\n") + "\n", "utf-8")
 
 
@@ -72,6 +75,14 @@ def _contest(folder: Path, pictures: Path, *, command: bool) -> list[str]:
         if mine := [row for row in rows if row.work == name]:
             parts.append(table(mine, title))
     return parts
+
+
+def _loop(folder: Path, *, command: bool) -> list[str]:
+    found = _read(folder / "loop.json")
+    if not found:
+        return []
+    how = "`python -m bench loop`\n\n" if command else ""
+    return [f"{how}{loop_table([LoopRow(**row) for row in found])}"]
 
 
 def _matrix(folder: Path, *, command: bool) -> list[str]:

@@ -36,6 +36,8 @@ class Work:
     imports: str
     cells: Sequence[Cell]
     check: str
+    pictures: int = 0
+    """Pictures that its cells show."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,22 @@ df["s2"] = texts.take(rng.integers(0, 200_000, n))"""
             ],
             "(round(score, 4), int(model.predict(X[:100]).sum()))",
         ),
+        "plots": Work(
+            "12 plots",
+            f"{NUMPY}\nimport matplotlib.pyplot as plt",
+            [
+                Cell(
+                    f"walk{at} = np.random.default_rng({at}).normal(size={size(50_000)}).cumsum()\n"
+                    f"fig, ax = plt.subplots()\nax.plot(walk{at})\nplt.show()",
+                    (),
+                    (f"walk{at}",),
+                    uses=("np", "plt"),
+                )
+                for at in range(12)
+            ],
+            "(len(walk0), round(float(walk11[-1]), 6))",
+            pictures=12,
+        ),
         "graph": Work(
             "1M Python objects that share each other",
             NUMPY,
@@ -163,6 +181,10 @@ def one(kind: type[Tool], name: str, work: Work) -> Row:
         wrong = again.errors[0][:80] if again.errors else ""
         if not wrong and again[0] != right:
             wrong = f"{again[0]:.60} instead of {right}"
+        if not wrong and work.pictures:
+            seen = [shown for shown, _ in again.shown].count("image")
+            lost = f"{seen} of {work.pictures} pictures shown again" if seen != work.pictures else ""
+            wrong = lost if tool.draws else "pictures not compared: it runs as a script"
         return Row(name, kind.name, first.seconds, again.seconds, disk, first.peak_mb, wrong)
 
 

@@ -68,6 +68,9 @@ class Tool:
     shows_session: ClassVar[bool] = True
     """It can be asked for a session whose cells ran several times or out of order."""
 
+    draws: ClassVar[bool] = True
+    """Its cells run where pictures are shown."""
+
     imports = "pass"
     """What the notebook imports first: not measured, in no life."""
 
@@ -297,15 +300,40 @@ class Elastic(Tool):
         pass
 
 
-class Marimo(Tool):
+class Script(Tool):
+    """A tool whose notebooks are scripts: a life is one process from its start to its end."""
+
+    shows_session = False
+    draws = False
+
+    def script(self, cells: Sequence[Cell], asks: Sequence[str]) -> Sequence[Path | str]:
+        """Write the notebook, and give the command that runs it. Each answer is printed behind ``ASK``."""
+        raise NotImplementedError
+
+    def first(self, cells: Sequence[Cell], asks: Sequence[str] = ()) -> Life:
+        command = self.script(cells, asks)
+        environ = os.environ | {"HOME": str(self.folder), "PYTHONPATH": str(self.folder), "MPLBACKEND": "agg"}
+        began = time.perf_counter()
+        done = subprocess.run(
+            command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, timeout=LIMIT_S
+        )
+        life = Life(seconds=time.perf_counter() - began)
+        life.shown = [("stream", done.stdout.partition(ASK)[0])]
+        life.answers = [part.strip().split("\n")[0] for part in done.stdout.split(ASK)[1:]]
+        life.errors = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+        return life
+
+    again = first
+
+
+class Marimo(Script):
     """marimo's persistent cache, a block around each cell of an app that runs as a script."""
 
     name = "marimo cache"
     python = PEERS / "bin" / "python"
     stores = ("marimo-cache",)
-    shows_session = False
 
-    def _life(self, cells: Sequence[Cell], asks: Sequence[str]) -> Life:
+    def script(self, cells: Sequence[Cell], asks: Sequence[str]) -> Sequence[Path | str]:
         bound = sorted({name for cell in cells for name in cell.binds})
         imports = textwrap.indent(self.imports, "    ")
         brought = _names(self.imports)
@@ -325,32 +353,28 @@ class Marimo(Tool):
         )
         parts.append(self._cell(asked or "pass", bound, ()))
         (self.folder / "app.py").write_text("".join(parts) + "if __name__ == '__main__':\n    app.run()\n")
-        environ = os.environ | {"HOME": str(self.folder), "PYTHONPATH": str(self.folder)}
-        began = time.perf_counter()
-        done = subprocess.run(
-            [self.python, "app.py"],
-            cwd=self.folder,
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT_S,
-        )
-        life = Life(seconds=time.perf_counter() - began)
-        life.shown = [("stream", done.stdout.partition(ASK)[0])]
-        life.answers = [part.strip().split("\n")[0] for part in done.stdout.split(ASK)[1:]]
-        life.errors = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-        return life
+        return [self.python, "app.py"]
 
     @staticmethod
     def _cell(body: str, reads: Sequence[str], binds: Sequence[str]) -> str:
         kept = f"return ({', '.join(binds)},)" if binds else "return"
         return f"@app.cell\ndef _({', '.join(reads)}):\n{textwrap.indent(body, '    ')}\n    {kept}\n"
 
-    def first(self, cells: Sequence[Cell], asks: Sequence[str] = ()) -> Life:
-        return self._life(cells, asks)
 
-    again = first
+class Saturn(Script):
+    """saturn-notebook, a checkpoint after each cell of a script that its own command runs."""
+
+    name = "saturn"
+    python = PEERS / "saturn" / "bin" / "python"
+    stores = ("book.py", "book.zip")
+
+    def script(self, cells: Sequence[Cell], asks: Sequence[str]) -> Sequence[Path | str]:
+        book = self.folder / "book.py"
+        if not book.exists():  # its checkpoints lie in the notebook itself
+            kept = "".join(f"{cell.source}\n{'' if cell.plain else '#chk>' + chr(10)}" for cell in cells)
+            asked = "\n".join(f"print({ASK!r} + str({one}))" for one in asks)
+            book.write_text(f"{HIT}{self.imports}\n#no-skip#\n{kept}#no-skip#\n{asked}\n")
+        return [self.python.parent / "saturn", "--no-mpi", "run", "book.py"]
 
 
 def _names(imports: str) -> str:
@@ -364,3 +388,5 @@ def _names(imports: str) -> str:
 
 
 PEER_TOOLS: Sequence[type[Tool]] = (Dill, Store, Joblib, Marimo, Kishu, Elastic)
+CONTEST_ONLY: Sequence[type[Tool]] = (Saturn,)
+"""Peers whose cells cannot be probed one by one."""

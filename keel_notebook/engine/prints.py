@@ -160,7 +160,7 @@ class _Walk:
             self.parts[-1].bind = bind
             return
         found = self._prints.digest(value)
-        self._add(name, read, found.digest, constant=kind in _CONSTANT or _still(value), shown=shown)
+        self._add(name, read, found.digest, constant=kind in _CONSTANT or still(value), shown=shown)
         self.parts[-1].bind = bind
         self._reach(found.reaches)
 
@@ -230,9 +230,14 @@ class _Walk:
                 self._global(name)
 
 
-def _still(value: Any) -> bool:
+def still(value: Any) -> bool:
     """Whether a function of a module holds nothing that could change: then being the same object is enough."""
-    if type(value) is not FunctionType or value.__closure__ or value.__kwdefaults__ or value.__dict__:
+    if type(value) is BuiltinFunctionType:
+        return True
+    if type(value) is not FunctionType or value.__closure__ or value.__kwdefaults__:
+        return False
+    # IPython's own `open` is one of these: whoever opens a file in a call asked for it.
+    if value.__dict__ and (value.__dict__.keys() != {"__wrapped__"} or not still(value.__wrapped__)):  # type: ignore[attr-defined]
         return False
     return all(type(default) in _CONSTANT for default in value.__defaults__ or ())
 
