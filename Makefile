@@ -83,9 +83,9 @@ bench-peers: $(READY)  ## install the peers that `make bench` measures keel agai
 	@.venv-peers/bin/pip install --quiet 'keelrun>=0.7' 'dbos>=3.4' 'joblib>=1.5' 'dill>=0.4' 'marimo>=0.25' 'diskcache>=5' \
 	  ipykernel pandas pyarrow scikit-learn matplotlib
 	@# A peer that does not install is left out of the report.
-	@-.venv-peers/kishu/bin/pip install --quiet 'kishu>=0.3' pandas pyarrow scikit-learn
+	@-.venv-peers/kishu/bin/pip install --quiet 'kishu>=0.3' pandas pyarrow scikit-learn matplotlib
 	@-.venv-peers/saturn/bin/pip install --quiet 'saturn-notebook>=1.5' pandas pyarrow scikit-learn matplotlib
-	@-.venv-peers/elastic/bin/pip install --quiet 'elastic-kernel>=0.2' pandas pyarrow scikit-learn
+	@-.venv-peers/elastic/bin/pip install --quiet 'elastic-kernel>=0.2' pandas pyarrow scikit-learn matplotlib
 
 soak: $(READY)  ## the crash tests with thousands of kills, every fault, and a long life (report in build/soak)
 	@KEEL_SOAK=$(or $(KILLS),3000) $(PYTEST) --timeout 0 -m crash tests/crash tests/journal tests/soak

@@ -125,7 +125,7 @@ df["s2"] = texts.take(rng.integers(0, 200_000, n))"""
             [
                 Cell(
                     f"walk{at} = np.random.default_rng({at}).normal(size={size(50_000)}).cumsum()\n"
-                    f"fig, ax = plt.subplots()\nax.plot(walk{at})\nplt.show()",
+                    f"fig{at}, ax{at} = plt.subplots()\nax{at}.plot(walk{at})\nplt.show()",
                     (),
                     (f"walk{at}",),
                     uses=("np", "plt"),
@@ -152,10 +152,10 @@ df["s2"] = texts.take(rng.integers(0, 200_000, n))"""
 
 def _analysis(rows: int) -> list[Cell]:
     made = f"rng = np.random.default_rng(1)\ntable = pd.DataFrame({{f'c{{i}}': rng.random({rows}) for i in range(5)}})"
-    cells = [Cell(made, (), ("table",), uses=("np", "pd")), Cell("last = 0.0", (), ("last",))]
+    cells = [Cell(made, (), ("table",), uses=("np", "pd")), Cell("begun = 0.0", (), ("begun",))]
     for at in range(19):
         cells.append(Cell(f"part{at} = table[table.c{at % 5} > {at / 40}].describe()", ("table",), (f"part{at}",)))
-        before = "last" if at == 0 else f"last{at - 1}"
+        before = "begun" if at == 0 else f"last{at - 1}"
         cells.append(
             Cell(f"last{at} = {before} + float(part{at}.loc['mean'].sum())", (before, f"part{at}"), (f"last{at}",))
         )
