@@ -16,7 +16,7 @@ from keel_notebook.core import lifecycle
 from keel_notebook.core.model import Blob, Effect, Entry, Status
 from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import FlowRecords, Message
-from keel_notebook.core.verify import Verified, verified
+from keel_notebook.core.verify import Verdict, Verified, verified
 from keel_notebook.engine.stepparts import Look
 from keel_notebook.errors import KeelError
 
@@ -39,6 +39,8 @@ class Verifier:
     def policy(self, asked: d.Policy, options: StepOptions, name: str) -> d.Policy:
         """How a step is answered: executed, or put back where it must not happen twice or is not wanted."""
         if options.effect is not Effect.IDEMPOTENT:
+            if not self._wanted or name in self._wanted:
+                self.found.append(Verified(name, Verdict.PUT_BACK, changed=(f"{options.effect}: never done again",)))
             return replace(asked, mode=d.Mode.REPLAY)
         return asked if not self._wanted or name in self._wanted else replace(asked, mode=d.Mode.LIVE)
 

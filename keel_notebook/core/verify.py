@@ -1,6 +1,6 @@
 """What a step gave when it was executed again, beside its record (``keel verify``). Pure.
 
-A verified step has one of five verdicts. *Same* is said only where every name could be compared; what has no digest is
+A verified step has one of six verdicts. *Same* is said only where every name could be compared; what has no digest is
 listed, and counts neither way.
 """
 
@@ -31,9 +31,11 @@ class Verdict(StrEnum):
     """It ended in an error."""
     NEW = "new"
     """There is no record to compare it with."""
+    PUT_BACK = "not compared"
+    """It must not happen twice: its record was put back, and it was not executed."""
 
 
-HOLDS = frozenset({Verdict.SAME, Verdict.NEW})
+HOLDS = frozenset({Verdict.SAME, Verdict.NEW, Verdict.PUT_BACK})
 """Verdicts under which no record is contradicted."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from keel_notebook.core import undo as u
+from keel_notebook.core.decide import Mode
 from keel_notebook.core.done import EXECUTED
 from keel_notebook.core.flowstate import STATUS, FlowStatus
 from keel_notebook.core.lifecycle import NEW_KEY, UNDONE
@@ -101,6 +102,9 @@ class Undos:
 
         Raises UndoFailedError (E062), LeaseError (E030), NotNowError (E006).
         """
+        if calls.parts.mode is Mode.VERIFY:  # nothing of it would be recorded, so that it would be done once more
+            detail = "nothing is taken back in verify mode: ask in a live kernel"
+            raise NotNowError(where="%keel undo", detail=detail)
         done = self._done(calls)
         for step in steps:
             if all(one.step != step for one in done):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from keel_notebook.core.plans import PlannedCell
 from keel_notebook.core.units import count, duration
-from keel_notebook.core.verify import HOLDS
+from keel_notebook.core.verify import HOLDS, Verdict
 from keel_notebook.core.why import hint
 from keel_notebook.errors import UnknownNameError
 from keel_notebook.front.page import Block, Column, Field, Line, Page, Table, Tone
@@ -63,8 +63,10 @@ class VerifyTable(Page):
 
 def _blocks(report: VerifyReport) -> Iterator[Block]:
     bad = sum(step["verdict"] not in HOLDS for step in report.steps)
-    steps = count(len(report.steps), "step")
+    apart = sum(step["verdict"] == Verdict.PUT_BACK for step in report.steps)
+    steps = count(len(report.steps) - apart, "step")
     said = f"{bad} of {steps} not as recorded" if bad else f"{steps} executed, every record holds"
+    said += f"; {apart} not compared" if apart else ""
     ended = "" if report.status == "finished" else f"; the run ended early: {report.status}"
     tone = Tone.GOOD if report.well else Tone.WARN
     yield Line(f"{said}{ended}; took {duration(report.took_s)}, nothing was recorded", tone)

@@ -53,6 +53,7 @@ def test_each_step_is_executed_and_compared_and_the_journal_stays_as_it_is(job):
         "follow": "changed",
         "shown": "differs",
         "after": "same",
+        "pay": "not compared",
     }
     assert steps["draw"]["names"][0].startswith("lucky 0.")
     assert steps["draw"]["causes"] == ["it draws from the module random"]

@@ -247,4 +247,4 @@ def test_o26_in_a_step_that_cannot_be_recorded_an_undo_is_refused_for_that_reaso
     assert ran.code == "E054"
     assert "could never be found again" in str(ran.error)
     monkeypatch.undo()
-    assert book.run("keel.undo(print, 1)\n").code == "E001", "outside a step it is a slip"
+    assert book.run("keel.undo(print, 1)\n").code == "E006", "outside a step it is a slip"
