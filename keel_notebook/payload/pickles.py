@@ -177,6 +177,8 @@ class Writer(_pickle.Pickler):
     def _kind(self, value: Any) -> Any:
         kind = kinds.find(type(value))
         assert kind is not None
+        if kind.tag in kinds.TENSORS and (view := self._hosts.of_tensor(value)) is not None:
+            return rebuild.kind, ("torch.view", *view.parts)
         parts = kind.take(value)
         if parts is None:
             return self._pandas(value) if type(value).__module__.startswith("pandas") else NotImplemented

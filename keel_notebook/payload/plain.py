@@ -157,6 +157,8 @@ class PlainWriter:
         kind = kinds.find(cls)
         if kind is None:
             raise NotPlain
+        if kind.tag in kinds.TENSORS and (view := self._hosts.of_tensor(value)) is not None:
+            return "torch.view", view.parts
         if kind.tag == "numpy.array" and (taken := self._array(value)) is not None:
             return taken
         parts = kind.take(value)

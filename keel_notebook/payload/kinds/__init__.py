@@ -46,6 +46,8 @@ _HOMES = {
 }
 _NEEDED = {"keel_notebook.payload.kinds.matplotlib": "matplotlib.figure"}
 """A library whose types are spread over modules: not before this one is there."""
+TENSORS = frozenset({"torch.tensor", "torch.parameter"})
+"""Tags of what may lie on the memory of a journaled tensor."""
 _STANDARD = "keel_notebook.payload.kinds.standard"
 _STANDARD_TOPS = frozenset(
     [

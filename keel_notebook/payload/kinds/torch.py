@@ -22,6 +22,40 @@ def kinds() -> Iterator[Kind]:
     torch = _torch()
     yield Kind("torch.tensor", torch.Tensor, _take, _build)
     yield Kind("torch.parameter", torch.nn.Parameter, _take, _build_parameter)
+    yield Kind("torch.view", TensorView, lambda v: v.parts, _build_view)
+
+
+class TensorView:
+    """A tensor on the memory of another one, which a record refers to. Only written, never met in a notebook."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+
+
+def view_of(tensor: Any, host: Any) -> TensorView | None:
+    """What makes a tensor out of another one that holds all its memory; None where it does not."""
+    torch = _torch()
+    plain = tensor.layout is torch.strided and tensor.is_leaf and tensor.grad is None and not tensor.__dict__
+    if not plain or tensor.dtype != host.dtype or not host.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+        return None
+    if tensor.untyped_storage().data_ptr() != host.untyped_storage().data_ptr() or tensor.numel() == 0:
+        return None
+    offset = tensor.storage_offset() - host.storage_offset()
+    last = offset + sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    if offset < 0 or last >= host.numel():
+        return None
+    place = tuple(tensor.shape), tensor.stride(), offset
+    return TensorView((host, *place, tensor.requires_grad, type(tensor) is not torch.Tensor))
+
+
+def _build_view(host: Any, *how: Any) -> Any:
+    shape, strides, offset, requires_grad, parameter = how
+    tensor = host.detach().as_strided(shape, strides, host.storage_offset() + offset)
+    if parameter:
+        return _torch().nn.Parameter(tensor, requires_grad=requires_grad)
+    return tensor.requires_grad_(requires_grad)
 
 
 def _take(tensor: Any) -> tuple[Any, ...] | None:
