@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from keel_notebook.payload.kinds import Kind
+from keel_notebook.payload.kinds import Kind, archives
 from keel_notebook.payload.memory import PIECE, Memory
 
 
@@ -22,6 +22,7 @@ def kinds() -> Iterator[Kind]:
     yield Kind("numpy.dtype", np.dtype, _describe_or_none, build_dtype, native=True)
     yield Kind("numpy.column", Column, _take_column, build_array, compare=lambda v: take_array(v.array))
     yield Kind("numpy.masked", np.ma.MaskedArray, lambda _: None, build_array, native=True, compare=_compare_masked)
+    yield from archives.kinds()
     for scalar in _scalar_types(np):
         yield Kind("numpy.scalar", scalar, _take_scalar, _build_scalar, native=True)
     for dtype in {type(np.dtype(code)) for code in np.typecodes["All"]}:
