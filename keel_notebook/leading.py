@@ -262,7 +262,7 @@ class Leader:
         if self._root is None:
             self._root = self._first_step(code)
             early, self._early = self._early, []
-            self._settle_volatile()
+            self._plainly.settle(self.attached, self._root)
             for cell, status, at in early:
                 self._plainly.keep(self.attached, PlainRan(self._analysis(cell), cell, status, at, early=True))
         return self._root
@@ -323,18 +323,18 @@ class Leader:
             self._scope = None
         try:
             if isinstance(live, Body):
-                durable = here is not None and here.called
                 ended = outcome(Status(finished(result)), result, len(here.failed) if here is not None else 0)
-                entry = self._recording.step(self.attached, live, ended, durable=durable)
+                entry = self._recording.step(self.attached, live, ended, durable=here is not None and here.called)
                 if entry is not None and look is not None:
                     self._recording.slips(look, entry)
                     if self._settings.mode == d.Mode.VERIFY:
                         self.verifier.compare(look, entry, now=self._kernel.clock.now())
+                elif cell.marker is None and finished(result) == Status.OK:  # a cheap cell of auto mode after all
+                    self._made(cell)
             elif isinstance(live, PlainAttempt):
                 self.last = cell
                 if finished(result) == Status.OK:
-                    self._plainly.made(self.attached, self._analysis(cell))
-                    self._settle_volatile()
+                    self._made(cell)
                 self._recording.plain(self.attached, live, outcome(Status(finished(result)), result))
             elif isinstance(live, Swap):
                 if not live.keep:  # else the values hold this step's change already
@@ -357,15 +357,15 @@ class Leader:
             self.ledger.parameters = self._analysis(cell).code or ""
         self.last = cell
         if status is Status.OK:
-            self._plainly.made(self.attached, self._analysis(cell), [self._analysis(each).names for each in then])
-            self._settle_volatile()
+            self._made(cell, then)
         if self._root is None:  # which flow this is comes out with the first step
             self._early.append((cell, status, at))
             return
         self._plainly.keep(self.attached, PlainRan(self._analysis(cell), cell, status, at))
 
-    def _settle_volatile(self) -> None:
-        """What clocks and entropy made is put back right after its cell, where it is known which flow this is."""
+    def _made(self, cell: RunningCell, then: Sequence[RunningCell] = ()) -> None:
+        """A plain cell ran well: what clocks and entropy made in it is put back as it was, where this run goes on."""
+        self._plainly.made(self.attached, self._analysis(cell), [self._analysis(each).names for each in then])
         self._plainly.settle(self.attached, self._root)
 
     # ---- what a person asks for --------------------------------------------------------------------------

@@ -182,3 +182,20 @@ print(b)
     book.kill()
     assert book.run_all()[-1].text == "[1, 2, 3, 4]\n"
     assert book.hits == "one two two"
+
+
+def test_what_a_cheap_cell_drew_comes_back_in_the_first_kernel_after_a_death(notebook):
+    """Trap 20: a cheap `run_id` runs again; the slow cell that reads it must not, though the cell was new before."""
+    book = notebook("""
+%keel auto on --min-seconds 0.2
+# ---
+import time, uuid
+t0 = time.time(); run_id = uuid.uuid4().hex
+# ---
+hit("slow"); time.sleep(0.3); made_by = run_id
+# ---
+print(made_by == run_id)
+""")
+    for _ in range(2):
+        assert book.rerun()[-1].text == "True\n"
+    assert book.hits == "slow"
