@@ -8,6 +8,8 @@ loaded when the first value of such a type is met, or is to be brought back.
 from __future__ import annotations
 
 import importlib.metadata
+import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +32,7 @@ class Registered(Struct, frozen=True):
 _by_type: dict[type, Registered] = {}
 _by_name: dict[str, Registered] = {}
 _asked: set[str] = set()
+_found: dict[tuple[tuple[str, int], ...], importlib.metadata.EntryPoints] = {}
 
 
 def register(cls: type, dump: Callable[[Any], Any], load: Callable[[Any], Any]) -> None:
@@ -57,12 +60,29 @@ def named(name: str) -> Registered | None:
     return _by_name.get(name)
 
 
+def _points() -> importlib.metadata.EntryPoints:
+    """The entry points of the group. Looking for them reads a file of every installed package, so it is done anew only
+    where a package may have come or gone."""
+    places = tuple((place, _changed_at(place)) for place in sys.path)
+    if places not in _found:
+        _found.clear()
+        _found[places] = importlib.metadata.entry_points(group=GROUP)
+    return _found[places]
+
+
+def _changed_at(place: str) -> int:
+    try:
+        return os.stat(place or ".").st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _ask(module: str) -> None:
     top = module.partition(".")[0]
     if top in _asked:
         return
     _asked.add(top)
-    for point in importlib.metadata.entry_points(group=GROUP, name=top):
+    for point in _points().select(name=top):
         try:
             point.load()()
         except Exception as error:  # noqa: BLE001 - a stranger's package must not take the cell down

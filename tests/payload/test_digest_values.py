@@ -327,3 +327,16 @@ def test_a_digest_keeps_nothing_alive(kernel):
         assert [sys.getrefcount(value) for value in values] == before
     finally:
         gc.enable()
+
+
+def test_renamed_fields_are_seen_although_the_dtype_is_the_same_object(digest):
+    kind = np.dtype([("a", "i4"), ("b", [("c", "f8"), ("d", "u1")])])
+    plain = np.dtype([("a", "i4"), ("b", "f8")])
+    nested, flat = np.zeros(3, kind), np.zeros(3, plain)
+    found = {digest(nested), digest(flat)}
+    flat.dtype.names = ("a", "x")
+    found.add(digest(flat))
+    nested.dtype["b"].names = ("c", "e")
+    assert nested.dtype is kind
+    found |= {digest(nested), digest(np.zeros(3, [("a", "i4"), ("b", [("c", "f8"), ("e", "u1")])]))}
+    assert len(found) == 4

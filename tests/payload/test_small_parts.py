@@ -268,6 +268,25 @@ def test_a_package_brings_its_codecs_through_an_entry_point(kernel, tmp_path, mo
         assert registry.named("broken_ship.X") is None
 
 
+def test_installed_packages_are_looked_through_once_and_again_where_one_was_installed(tmp_path, monkeypatch):
+    looks = []
+    real = registry.importlib.metadata.entry_points
+    monkeypatch.setattr(
+        registry.importlib.metadata, "entry_points", lambda **asked: looks.append(asked) or real(**asked)
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("first_ship.X", "second_ship.X", "third_ship.X"):
+        assert registry.named(name) is None
+    assert len(looks) == 1
+    meta = tmp_path / "late_ship-1.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: late_ship\nVersion: 1\n")
+    (meta / "entry_points.txt").write_text("[keel_notebook.codecs]\nlate_ship = json:dumps\n")
+    with pytest.warns(RuntimeWarning, match="json:dumps could not be loaded"):
+        assert registry.named("late_ship.X") is None
+    assert len(looks) == 2
+
+
 @pytest.fixture
 def leaving(tmp_path, monkeypatch):
     """The file of a module ``leaving``."""

@@ -145,6 +145,23 @@ def build_view(owner: Any, described: Any, place: tuple[Any, int, Any], writeabl
 
 def describe(dtype: Any) -> Any:
     """A dtype as text and nested tuples, or None for one that cannot be described so (C56: no pickle of numpy's)."""
+    known = _described.get(id(dtype))
+    if known is not None and known[0] is dtype and known[1] == dtype.names:
+        return known[2]
+    found = _describe(dtype)
+    if dtype.names is None or all(each[0].names is each[0].subdtype is None for each in dtype.fields.values()):
+        if len(_described) >= _MOST_DESCRIBED:
+            _described.clear()
+        _described[id(dtype)] = (dtype, dtype.names, found)
+    return found
+
+
+_MOST_DESCRIBED = 256
+_described: dict[int, tuple[Any, Any, Any]] = {}
+"""By identity, because dtypes that are equal may be described in other words; with the names, which can be changed."""
+
+
+def _describe(dtype: Any) -> Any:
     if dtype.metadata or dtype.kind == "T":
         return None
     if dtype.names is None and dtype.subdtype is None:
