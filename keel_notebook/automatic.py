@@ -11,7 +11,7 @@ from keel_notebook.core.model import Status
 from keel_notebook.core.units import duration, ran_as
 from keel_notebook.engine.attempt import Outcome
 from keel_notebook.engine.plaincells import Left, PlainAttempt, PlainNow
-from keel_notebook.engine.stepparts import Body
+from keel_notebook.engine.stepparts import NOTHING_SEEN, Body, Seen
 from keel_notebook.wiring import Attached, Kernel
 
 
@@ -20,6 +20,8 @@ class Automatic(Struct):
 
     kernel: Kernel
     min_s: float | None = None
+    seen: Seen = NOTHING_SEEN
+    """What ``cheap`` saw of the newest cell, for who goes on with that cell at once."""
     _now: PlainNow | None = None
     _role: Role = Role.NOTHING
     _told: set[str] = field(default_factory=set)
@@ -35,7 +37,7 @@ class Automatic(Struct):
     def cheap(self, cell: RunningCell, analysis: Analysis, attached: Attached) -> PlainAttempt | None:
         """Begin a cell that runs in every pass; None where it goes the way of a step. Raises as the journal does."""
         assert self.min_s is not None
-        looks = {} if self._role is Role.PLAIN else attached.looks(analysis)
+        looks, self.seen = ({}, {}) if self._role is Role.PLAIN else attached.looks(analysis)
         self._now = now = PlainNow(
             flow=attached.flow.id,
             cell_id=cell.cell_id,

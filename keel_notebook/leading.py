@@ -38,7 +38,7 @@ from keel_notebook.engine.order import FlowKeeper, FlowRules
 from keel_notebook.engine.plaincells import PlainAttempt
 from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
-from keel_notebook.engine.stepparts import Assumed, Body, Look, StepCell, Swap
+from keel_notebook.engine.stepparts import NOTHING_SEEN, Assumed, Body, Look, Seen, StepCell, Swap
 from keel_notebook.engine.tries import tries_of
 from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import DuplicateStepError, KeelError, NotNowError, SettingsError, UndoFailedError
@@ -147,14 +147,14 @@ class Leader:
         if again and self._settings.mode == d.Mode.LIVE:
             self.ledger.again.add(name)
             self.ledger.as_is.add(name)
-        return self._lead(cell, StepCell(StepOptions(), name, self.attached.kept_source(cell.raw), analysis), tree)
+        step = StepCell(StepOptions(), name, self.attached.kept_source(cell.raw), analysis)
+        return self._lead(cell, step, tree, self.auto.seen)
 
     def _unnamed(self, cell: RunningCell, analysis: Analysis) -> str:
         return cell.cell_id or self.ledger.unnamed(analysis.code or "?")
 
-    def _lead(self, cell: RunningCell, step_cell: StepCell, tree: ast.Module) -> ast.Module:
-        options = step_cell.options
-        self._look = self._look_at(step_cell)
+    def _lead(self, cell: RunningCell, step: StepCell, tree: ast.Module, seen: Seen = NOTHING_SEEN) -> ast.Module:
+        self._look = self._look_at(step, seen)
         self._tell_degraded()
         self._live = self._answer_or_undo(cell, self._look, self._admitted(cell, self._look))
         if isinstance(self._live, Swap):
@@ -162,9 +162,9 @@ class Leader:
         if isinstance(self._live, Assumed):
             return call(self._take_as_done)
         key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
-        here = step_scope(step_cell.name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
+        here = step_scope(step.name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
         self._scope = scope.enter(here)
-        if options.retries or options.timeout_s is not None:
+        if step.options.retries or step.options.timeout_s is not None:
             say = self._kernel.say
             return tried(tree, tries_of(self._look, self._live.attempt, here, stepper=self.attached.stepper, say=say))
         return tree
@@ -245,9 +245,9 @@ class Leader:
     def _analysis(self, cell: RunningCell) -> Analysis:
         return analysis_of(cell.transformed, self._kernel.shell.transform_cell)
 
-    def _look_at(self, step: StepCell) -> Look:
+    def _look_at(self, step: StepCell, seen: Seen = NOTHING_SEEN) -> Look:
         root = self._settle(step.parsed.code)
-        return self.attached.stepper.look(self.attached.flow.id, step, root=root)
+        return self.attached.stepper.look(self.attached.flow.id, step, root=root, seen=seen)
 
     def inputs_of(self, source: str) -> tuple[Input, ...]:
         """What a step with this text would read if it ran now. Nothing is executed."""

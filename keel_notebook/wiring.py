@@ -44,7 +44,7 @@ from keel_notebook.engine.provenance import Provenance
 from keel_notebook.engine.references import References
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.shared import SharedJournal
-from keel_notebook.engine.stepparts import Senses
+from keel_notebook.engine.stepparts import Seen, Senses
 from keel_notebook.engine.stepper import Stepper
 from keel_notebook.errors import DiskFullError, JournalUnreachableError, KeelError
 from keel_notebook.journal.disk import open_journal
@@ -107,8 +107,8 @@ class Attached(Struct, frozen=True):
     """What finds and keeps the volatile names of plain cells."""
     at_work: Callable[[], AtWork]
     """What live threads and tasks may change right now."""
-    looks: Callable[[Any], Mapping[str, str]]
-    """How the inputs of an analysed cell look: small ones by content, large ones by type and size."""
+    looks: Callable[[Any], tuple[Mapping[str, str], Seen]]
+    """How a cell's inputs look: small ones by content, large ones by type and size; with what was seen."""
     trust: str
     """The id of a journal that is trusted beforehand (KEEL_TRUST)."""
     say: Callable[[str], None]
@@ -204,8 +204,9 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         own = of_root(records, root) if root else records
         return resumed(own, journal.run, clock.now(), alone=is_alone(shell))
 
-    def reached(names: Iterable[str], parsed: Any) -> Mapping[str, Digested]:
-        return at_work().unknown(provenance.vouched(watch.reached(names, parsed.names)))
+    def reached(names: Iterable[str], parsed: Any, seen: Seen) -> Mapping[str, Digested]:
+        found = watch.reached(names, parsed.names, lambda value: seen.get(id(value)) or compared.digest(value))
+        return at_work().unknown(provenance.vouched(found))
 
     def described(name: str, value: Any) -> str:
         return ", ".join(filter(None, (preview(name, value), definitions.note_on(value))))
@@ -273,9 +274,11 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
     def light(value: Any) -> Digested:
         return digester.digest(value) if plain.is_small(value) else Digested(None)
 
-    def looks(parsed: Any) -> Mapping[str, str]:
+    def looks(parsed: Any) -> tuple[Mapping[str, str], Seen]:
         seen = watch.reached(parsed.reads, parsed.names, light)
-        return {name: item.digest or sizes.look(namespace.get(name)) for name, item in seen.items()}
+        shown = {name: item.digest or sizes.look(namespace.get(name)) for name, item in seen.items()}
+        there = {name: item for name, item in seen.items() if item.digest is not None and name in namespace}
+        return shown, {id(namespace[name]): item for name, item in there.items()}
 
     volatile = volatile_sense(
         parts, digester=digester, definitions=definitions, watch=origins_watch, went_on=went_on, say=kernel.say

@@ -228,19 +228,19 @@ class Unpacked(Struct, frozen=True):
 class Codec(Protocol):
     """One payload graph per step: aliases between its names survive."""
 
-    def pack(self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known]) -> Packed:
+    def pack(
+        self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known], digested: bool = True
+    ) -> Packed:
         """Write the values of ``names`` (and the one-element tuple ``result``) as one graph.
 
-        ``known`` maps ``id(object)`` to where that object is journaled already. Never raises for a value that
-        cannot be stored: it is left out and named in ``not_stored``. Raises what the journal raises.
+        ``known`` maps ``id(object)`` to where it is journaled already; without ``digested`` no digests are found out.
+        What cannot be stored is no error: it is left out and named in ``not_stored``. Raises what the journal raises.
         """
 
     def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any], partly: bool = False) -> Unpacked:
         """The values back. ``resolve`` gives the live or stored object behind a reference. ``partly``: names that
-        cannot be read back are left out and named in ``gone``, instead of an error.
-
-        Raises DamagedError (E051) where the bytes do not decode, UntrustedError (E050) before anything is
-        unpickled that the owner's key did not seal.
+        cannot be read back are named in ``gone``, instead of an error. Raises DamagedError (E051) where the bytes do
+        not decode, UntrustedError (E050) before anything is unpickled that the owner's key did not seal.
         """
 
 

@@ -75,10 +75,10 @@ def packed(parts: CallParts, call: str, value: Any, changed: Changed | None) -> 
         raw = plain.envelope(names[RESULT])
         if raw is not None:
             return Kept(Payload(parts.journal.blob(raw), (), (), len(raw)), {}, hidden)
-        made = parts.codec.pack(names, result=None, known={})
+        made = parts.codec.pack(names, result=None, known={}, digested=False)
         return Kept(made.payload, {"form": "graph"}, made.not_stored + hidden)
     names[NEW] = changed.new
-    made = parts.codec.pack(names, result=None, known={})
+    made = parts.codec.pack(names, result=None, known={}, digested=False)
     ambient = {"form": "graph", "changed": changed.recipes}
     return Kept(made.payload, ambient, made.not_stored + hidden + changed.refused)
 

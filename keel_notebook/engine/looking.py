@@ -23,7 +23,7 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.runner import Runner
-from keel_notebook.engine.stepparts import NONE, Look, Senses, StepCell
+from keel_notebook.engine.stepparts import NONE, NOTHING_SEEN, Look, Seen, Senses, StepCell
 
 
 class Looking:
@@ -52,7 +52,7 @@ class Looking:
         """Whether what reached the outside world in a finished run does not count in this one."""
         return self._senses.anew()
 
-    def look(self, flow: FlowId, cell: StepCell, *, root: str) -> Look:
+    def look(self, flow: FlowId, cell: StepCell, *, root: str, seen: Seen = NOTHING_SEEN) -> Look:
         """What the step is now, and what is recorded of it.
 
         ``root`` is the first step of this kernel where nobody tells which notebook runs, else empty.
@@ -60,9 +60,9 @@ class Looking:
         options, name, parsed = cell.options, cell.name, cell.parsed
         records = self._records(flow)
         wanted = (set(parsed.reads) | set(options.inputs)) - set(options.ignore)
-        inputs = self.inputs(wanted, parsed, ignore=options.ignore)
-        seen = self.lanes.seen(records)
-        candidates = [e for e in lifecycle.of_step(seen, name) if e.code == parsed.code]
+        inputs = self.inputs(wanted, parsed, ignore=options.ignore, seen=seen)
+        in_lane = self.lanes.seen(records)
+        candidates = [e for e in lifecycle.of_step(in_lane, name) if e.code == parsed.code]
         step = StepNow(
             flow=flow,
             name=name,
@@ -83,7 +83,7 @@ class Looking:
         wanted_around = environment.wanted([*candidates, *([newest] if newest is not None else [])])
         step = replace(step, surroundings=self._senses.surroundings(wanted_around, name))
         facts = self._facts(cell, step, candidates, records)
-        recorded = lifecycle.recorded(seen, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
+        recorded = lifecycle.recorded(in_lane, name, lifecycle.fingerprint(parsed.code, facts.inputs), root=root)
         return Look(step, cell, facts, recorded, records)
 
     def _facts(self, cell: StepCell, step: StepNow, candidates: Sequence[Entry], records: FlowRecords) -> d.Facts:
@@ -151,10 +151,12 @@ class Looking:
         below = self._senses.read_below(name, False) - changed | self._senses.read_below(name, True)
         return asked.union(*recorded, below & lost)
 
-    def inputs(self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = ()) -> dict[str, Input]:
+    def inputs(
+        self, names: Iterable[str], parsed: Any, *, ignore: Sequence[str] = (), seen: Seen = NOTHING_SEEN
+    ) -> dict[str, Input]:
         """Inputs for the names, and for every name that functions among them read."""
         found = {}
-        for name, digested in self._senses.reached(names, parsed).items():
+        for name, digested in self._senses.reached(names, parsed, seen).items():
             if name in ignore:
                 continue
             if (made_by := self._ledger.resources.get(name)) is not None:

@@ -254,7 +254,7 @@ class Runner(PutBack):
         """Keep values that the step is about to change, so that its next attempt can start from them."""
         entry = self._entry(step, attempt=0, why="kept before it changes them")
         values = {name: self._parts.namespace[name] for name in names}
-        packed = self._parts.codec.pack(values, result=None, known={})
+        packed = self._parts.codec.pack(values, result=None, known={}, digested=False)
         digests = {name: item.digest for name, item in step.inputs.items()}
         writes = tuple(replace(item, digest=digests[item.name]) for item in packed.writes)
         kept = replace(

@@ -21,11 +21,15 @@ from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.modes import IN_MODE
 from keel_notebook.errors import ActedError, CannotStoreError, DeadError, DivergenceError, KeelError, UntrustedError
 
+Seen = Mapping[int, Digested]
+"""By id, digests of values that were looked at just now: nothing ran since, and nothing does before they are used."""
+NOTHING_SEEN: Seen = {}
+
 
 class Senses(Struct, frozen=True):
     """What a stepper asks about the notebook."""
 
-    reached: Callable[[Iterable[str], Any], Mapping[str, Digested]]
+    reached: Callable[[Iterable[str], Any, Seen], Mapping[str, Digested]]
     """Names to digests, with every name that functions among them read (``cell`` tells what it stores itself)."""
     value: Callable[[str], Any]
     preview: Callable[[str, Any], str]

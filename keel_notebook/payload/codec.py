@@ -56,12 +56,15 @@ class GraphCodec:
         self._namespace = namespace
         self._encoder = Encoder(definitions, digester, namespace)
 
-    def pack(self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known]) -> Packed:
+    def pack(
+        self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known], digested: bool = True
+    ) -> Packed:
         """Write the values of ``names`` and the one-element tuple ``result`` as one graph.
 
         Objects in ``known`` (by ``id``) become references where they still hold what is recorded of them. What cannot
         be stored, or looks like a credential, is left out and named in ``not_stored``; the result under the name
-        ``_``. Raises what the journal raises.
+        ``_``. Without ``digested`` the writes have no digests, which take as long as the rest. Raises what the
+        journal raises.
         """
         left_out: list[NotStored] = []
         values: list[tuple[str, Any]] = []
@@ -81,12 +84,12 @@ class GraphCodec:
             for identity, (_, one) in referable.items()
             if one in encoded.known and one.entry != PLAIN
         }
-        digested = self._digester.together(contents)
+        look = self._digester.together(contents)
         writes = []
         for (name, value), size, stamp in zip(values, encoded.sizes, encoded.stamps, strict=True):
             if name:
                 if id(value) not in digests:
-                    digests[id(value)] = digested(value, stamp).digest
+                    digests[id(value)] = look(value, stamp).digest if digested else None
                 writes.append(Write(name, digests[id(value)], type_name(type(value)), size, preview(name, value)))
         return Packed(payload, tuple(writes), tuple(left_out))
 

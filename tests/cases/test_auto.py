@@ -33,6 +33,37 @@ def test_run_all_replays_the_slow_cells_and_runs_the_cheap_ones(notebook):
     assert "cell-5" not in book.table(), "a cheap cell is a plain one"
 
 
+COUNTED = """
+%keel auto on
+# ---
+import keel_notebook.payload.digest as digests
+looks = []
+def looked(self, value, *rest, real=digests.StructuralDigester._digested):
+    if type(value) is list and value[:1] == ["marked"]:
+        looks.append(len(value))
+    return real(self, value, *rest)
+digests.StructuralDigester._digested = looked
+# ---
+marked = ["marked", *range(1000)]
+# ---
+print(len(looks))
+# ---
+marked.sort(key=str, reverse=True); print(looks[-1], len(looks))
+# ---
+print(len(looks))
+"""
+
+
+def test_before_a_cell_runs_what_it_reads_is_looked_at_once(notebook):
+    """Also where it may change that and a copy is kept; and a second time the same cell looks anew."""
+    book = notebook(COUNTED)
+    shown = book.run_all()
+    (before,), (length, then), (_,) = (list(map(int, each.text.split())) for each in shown[3:])
+    assert (length, then - before) == (1001, 1)
+    book.execute("marked.append(1)")
+    assert book.execute("marked.sort(key=str, reverse=True); print(looks[-1])").text.startswith("1002")
+
+
 def test_an_edit_above_executes_and_says_why(notebook):
     book = notebook(CELLS)
     book.run_all()

@@ -94,7 +94,7 @@ class PickleCodec:
     def __init__(self, journal: Any) -> None:
         self._journal = journal
 
-    def pack(self, names, *, result, known):
+    def pack(self, names, *, result, known, digested=True):
         good, bad = {}, []
         for name, value in names.items():
             try:
