@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from keel_notebook.capture.parts import IMMUTABLE
-from keel_notebook.core.dotted import value_at
+from keel_notebook.core.dotted import REGISTERED, Registered, registered, value_at
 from keel_notebook.core.harmless import SETTING_CALLS, dotted_name, is_dotted, last_name
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Digester
@@ -178,10 +178,13 @@ class AttributeWatch:
         }, before.keys() - now.keys()
 
     def _seen(self, value: Any) -> tuple[Any, Digest | None]:
-        still = type(value) in IMMUTABLE or isinstance(value, (*_CODE, type, types.ModuleType)) or value is _MISSING
+        apart = isinstance(value, (Registered, *_CODE, type, types.ModuleType))
+        still = type(value) in IMMUTABLE or apart or value is _MISSING
         return value, None if still else self._digester.digest(value).digest
 
     def _differs(self, before: tuple[Any, Digest | None] | None, value: Any) -> bool:
+        if isinstance(value, Registered):  # made anew for each look
+            return before is None or before[0] != value
         if before is None or before[0] is not value:
             return True
         return before[1] is not None and before[1] != self._digester.digest(value).digest
@@ -203,3 +206,5 @@ def _held(cls: type) -> Iterator[tuple[str, Any]]:
     for name, value in list(vars(cls).items()):
         if not (name.startswith("__") and name.endswith("__")) and type(value).__name__ != "_abc_data":
             yield name, value
+    if others := registered(cls):
+        yield REGISTERED, others

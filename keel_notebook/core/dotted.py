@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 PATCHED = "patched"
 """In ``Entry.ambient``: classes among the names written whose payload is that of their attributes."""
+
+
+REGISTERED = "<registered>"
+"""Stands for an attribute of abstract classes that Python keeps to itself: the classes registered with one."""
+
+
+class Registered(tuple[type, ...]):
+    """The classes that were registered with an abstract class, in an order of their own."""
+
+    __slots__ = ()
+
+
+def registered(cls: type) -> Registered:
+    """The classes that ``cls.register(…)`` was called with."""
+    told = getattr(abc, "_get_dump", None)
+    if told is None or not isinstance(cls, abc.ABCMeta):
+        return Registered()
+    found = {ref() for ref in told(cls)[0]} - {None}
+    return Registered(sorted(found, key=lambda each: (each.__module__, each.__qualname__)))
 
 
 def is_module(name: str) -> bool:
@@ -22,7 +42,9 @@ def value_at(namespace: Mapping[str, Any], name: str) -> Any:
     root, *rest = name.split(".")
     value = namespace[root]
     for part in rest:
-        if isinstance(value, type):
+        if part == REGISTERED:
+            value = registered(value)
+        elif isinstance(value, type):
             held = next((vars(base) for base in value.__mro__ if part in vars(base)), None)
             value = getattr(value, part) if held is None else held[part]
         else:
@@ -33,7 +55,10 @@ def value_at(namespace: Mapping[str, Any], name: str) -> Any:
 def put_at(namespace: MutableMapping[str, Any], name: str, value: Any) -> None:
     """Bind a variable or, for a dotted name, set an attribute. Raises KeyError or AttributeError."""
     owner, _, attribute = name.rpartition(".")
-    if owner:
+    if owner and attribute == REGISTERED:
+        for each in value:
+            value_at(namespace, owner).register(each)
+    elif owner:
         setattr(value_at(namespace, owner), attribute, value)
     else:
         namespace[name] = value

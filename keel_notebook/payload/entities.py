@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from keel_notebook.core.dotted import REGISTERED, registered
 from keel_notebook.payload.shapes import Shape, Shapes, Unknown, by_name, cells, label
 
 _LOOKED_UP = ("dispatch_cache", "cache_token", "_clear_cache")
@@ -110,6 +111,9 @@ def _attributes(cls: type, *, sourced: bool) -> Iterator[Any]:
         return
     for name, value in sorted(vars(cls).items()):
         yield from _attribute(cls, name, value, sourced=sourced)
+    if others := registered(cls):
+        yield REGISTERED
+        yield tuple(others)
 
 
 def _attribute(cls: type, name: str, value: Any, *, sourced: bool) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import io
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
@@ -255,6 +256,16 @@ def _dict(value: dict[Any, Any]) -> Shape:
 
 
 _LONG = 1 << 16
+
+
+def _context_variable(value: ContextVar[Any]) -> Shape:
+    return Shape(label("context variable", value.name), (value.get(_UNSET),))
+
+
+_UNSET = None
+"""What a context variable holds that was never set: setting it to None is as good."""
+
+
 _BUILTIN: dict[type, Callable[[Any], Shape]] = {
     type(None): lambda _: Shape(b"None"),
     type(...): lambda _: Shape(b"..."),
@@ -269,6 +280,7 @@ _BUILTIN: dict[type, Callable[[Any], Shape]] = {
     dict: _dict,
     set: lambda value: Shape(b"set", list(value), unordered=True),
     frozenset: lambda value: Shape(b"frozenset", list(value), unordered=True),
+    ContextVar: _context_variable,
 }
 
 
