@@ -16,6 +16,7 @@ from keel_notebook.core.auto import AUTO
 from keel_notebook.core.dotted import PATCHED, value_at
 from keel_notebook.core.model import Entry, FlowId, Input, Kind, NotStored, Problem, Status, entry_id
 from keel_notebook.core.ports import Changed
+from keel_notebook.core.within import identities_within
 from keel_notebook.engine.attempt import Attempt, Outcome
 from keel_notebook.engine.parts import Parts
 from keel_notebook.errors import KeelError
@@ -169,7 +170,8 @@ class PlainCells:
         changed = parts.watch.after(snapshot)
         there = {name: value_at(parts.namespace, name) for name in changed.written}
         sizes = {name: self._about(value) for name, value in there.items()}
-        known = parts.references.known(entry.flow, without=frozenset((*changed.written, *changed.unsure)))
+        without = frozenset((*changed.written, *changed.unsure))
+        known = parts.references.known(entry.flow, without=without, among=identities_within(there.values()))
         going_on = parts.at_work()
         unfinished = going_on.names.keys() & there.keys()
         small = {n: value for n, value in there.items() if n not in unfinished and self._keeps(sizes[n], took)}

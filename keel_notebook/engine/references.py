@@ -6,19 +6,16 @@ a restart, and nothing is written twice. A reference never brings another conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from types import NoneType
-from typing import Any, Final
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input
 from keel_notebook.core.ports import PLAIN, Codec, FlowRecords, Known, Unpacked
+from keel_notebook.core.within import COPIED
 from keel_notebook.errors import DamagedError, UntrustedError
-
-_COPIED: Final = frozenset({int, float, complex, bool, NoneType})
-"""Types whose values are never referred to: one is as good as another."""
 
 Read = dict[EntryId, Unpacked]
 """Records by their entries, read whole."""
@@ -36,13 +33,18 @@ class References(Struct, frozen=True):
     journal_id: str
     """What the journal is called where somebody trusts it."""
 
-    def known(self, flow: FlowId, *, without: frozenset[str]) -> dict[int, Known]:
-        """Live objects, by their identity, that a new record of this flow may refer to; the codec compares them."""
-        found = {}
+    def known(self, flow: FlowId, *, without: frozenset[str], among: Container[int] | None = None) -> dict[int, Known]:
+        """Live objects, by their identity, that a new record of this flow may refer to; the codec compares them.
+
+        ``among``: identities of all that the record can hold, where that is known.
+        """
+        found: dict[int, Known] = {}
+        if among is not None and not any(map(among.__contains__, map(id, map(self.namespace.get, self.stored)))):
+            return found  # nearly every small value: no loop over all that a long notebook has stored
         for name, (home, one) in self.stored.items():
             if home == flow and name not in without:
                 value = self.namespace.get(name)
-                if type(value) not in _COPIED:
+                if type(value) not in COPIED:
                     found[id(value)] = one
         return found
 

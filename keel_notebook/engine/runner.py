@@ -21,6 +21,7 @@ from keel_notebook.core.dotted import PATCHED, value_at
 from keel_notebook.core.model import Effect, Entry, Input, Kind, NotStored, Problem, Status, Write, entry_id
 from keel_notebook.core.ports import Changed, WorldSeen
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, doing_of
+from keel_notebook.core.within import identities_within
 from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.intents import announce
@@ -215,8 +216,9 @@ class Runner(PutBack):
         names = {name: value_at(parts.namespace, name) for name in written if name not in unfinished}
         moving = {*changed.written, *changed.apart, *at_work.names}
         known = parts.references.of_plain_cells(step.inputs.values(), without=moving)
-        known |= parts.references.known(step.flow, without=frozenset(moving))
         result = outcome.result if not at_work.holds(outcome.result) else None
+        among = identities_within((*names.values(), *(result or ())))
+        known |= parts.references.known(step.flow, without=frozenset(moving), among=among)
         packed = parts.codec.pack(names, result=result, known=known)
         if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
