@@ -23,6 +23,9 @@ HAS = {
         class Shop:
             def pay(self, order, idempotency_key): return f"paid {order['id']}"
         shop = Shop()
+        import pathlib, subprocess
+        pathlib.Path("migrate.sh").write_text("#!/bin/sh\\necho done >> migrations.log\\n")
+        pathlib.Path("migrate.sh").chmod(0o755)
     """,
     "flows.md": """
         rows = [1, 2, 3]
