@@ -23,7 +23,7 @@ from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipyt
 from keel_notebook.capture.objects import Objects
 from keel_notebook.capture.parts import IMMUTABLE, is_memory, may_change
 from keel_notebook.capture.snapshot import Snapshot
-from keel_notebook.core.fileholds import ABSENT
+from keel_notebook.core.fileholds import ABSENT, same
 from keel_notebook.core.hidden import A_VALUE, NOTHING, Named, Text, named
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.ports import Digested, Digester
@@ -51,7 +51,7 @@ class NameWatch:
         self._through_functions: set[str] = set()
         self._bound_by_functions: set[str] = set()
         self._paths: set[str] = set()
-        self._libraries = False
+        self._libraries: Digested | None = None
         """Whether the cell may use what a library keeps."""
 
     # ---- what a cell reads -------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ class NameWatch:
         if name.startswith(IMPORTED):
             return self._definitions.module(name.removeprefix(IMPORTED))
         if name == DUCKDB:
-            self._libraries = True
-            return self._definitions.libraries.look()
+            self._libraries = self._definitions.libraries.look(self._digester.digest)
+            return self._libraries
         if "." in name:
             return self._digested_attribute(name, digest)
         value = self._shell.user_ns.get(name, _MISSING)
@@ -152,7 +152,7 @@ class NameWatch:
     def _forget(self) -> None:
         self._asked_about = None
         self._digests, self._through_functions, self._bound_by_functions, self._paths = {}, set(), set(), set()
-        self._libraries = False
+        self._libraries = None
 
     def _tables(self, cell: CellNames, found: Iterable[str]) -> frozenset[str]:
         """The tables that a query may be put together with: ``f"from {which}"``, in the cell or in a function of it."""
@@ -321,10 +321,11 @@ class NameWatch:
 
     def _kept(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Libraries in which the cell met or left what no record can bring back."""
-        if not snapshot.libraries:
+        if snapshot.libraries is None:
             return ()
         self._definitions.libraries.note(snapshot.cell)
-        return (DUCKDB,) if self._definitions.libraries.look().digest is None else ()
+        now = self._definitions.libraries.look(self._digester.digest)
+        return () if same(snapshot.libraries.digest, now.digest) else (DUCKDB,)
 
     def _is_ours(self, name: str, cell: CellNames) -> bool:
         """Whether a change of the name is IPython's doing or keel's, not the cell's."""

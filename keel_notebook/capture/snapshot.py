@@ -31,7 +31,7 @@ class Snapshot(Struct):
     watched: dict[str, Digested]
     """Digests of values that the cell may change in place, for every name bound to them."""
     attributes: AttributeLook
-    libraries: bool
+    libraries: Digested | None
     too_large: frozenset[str]
     """Names whose values it may change as well, and that were not to be digested."""
     objects: ObjectLook = field(default_factory=ObjectLook)
