@@ -3,10 +3,13 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keel_notebook.core import effects as e
 from keel_notebook.core import flowstate as f
 from keel_notebook.core.decide import Refuse, Replay, Response
+from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Effect, Entry, Kind, Status
 
 STATUSES = [None, *f.FlowStatus]
@@ -136,3 +139,16 @@ def test_z23_the_idempotency_key_depends_on_each_of_its_parts_and_on_nothing_els
     assert base == e.idempotency_key(**parts)
     others = {e.idempotency_key(**(parts | {name: 2 if name == "occurrence" else "x"})) for name in parts}
     assert len(others | {base}) == 8
+
+
+@given(
+    st.lists(st.text(alphabet="ab1:", max_size=3), max_size=4),
+    st.lists(st.text(alphabet="ab1:", max_size=3), max_size=4),
+)
+def test_z3_two_descriptors_never_collide_however_their_boundaries_are_moved(one, other):
+    assert (text_digest(*one) == text_digest(*other)) == (one == other)
+
+
+@pytest.mark.parametrize(("one", "other"), [(("ab", "c"), ("a", "bc")), (("a", ""), ("", "a")), (("a",), ("a", ""))])
+def test_z3_equal_texts_with_other_boundaries_differ(one, other):
+    assert text_digest(*one) != text_digest(*other)

@@ -1,6 +1,8 @@
-"""Contracts in a notebook that belong to no other file here (O3, O4, O6, O7, Z6, Z8, Z9, Z11, K13, Z14, Z24)."""
+"""Contracts in a notebook that belong to no other file here (K8, K10, K13, O3, O4, O6, O7, Z6 to Z11, Z14, Z24)."""
 
 import threading
+
+import pytest
 
 import keel_notebook as keel
 from keel_notebook.core.model import Kind, Status
@@ -61,6 +63,9 @@ def test_z8_there_is_one_committed_result_for_each_key(book):
     for _ in range(2):
         book.ok(cell)
         book.again(cell)
+    for wish in ("rerun", "forget"):  # no wish makes a second one under it
+        book.ok(f"%keel {wish} pay")
+        book.ok(cell)
     committed = [e.idempotency_key for e in book.entries() if e.status is Status.OK]
     assert len(committed) == len(set(committed)) == 1
 
@@ -117,3 +122,47 @@ def test_z24_an_idempotent_step_never_waits_for_a_disk_that_stands_still(book):
     finally:
         goes.set()
     assert book["y"] == 7
+
+
+SEES = """
+from keel_notebook.journal.reader import read_journal
+def sees(name):
+    reader = read_journal(".keel", seal=None)
+    found = [e for flow in reader.flows() for e in reader.records(flow.id).entries if name in (e.step, e.call)]
+    reader.close()
+    seen.append([(str(e.status), e.ended_at is None) for e in found])
+seen = []
+"""
+
+
+@pytest.mark.parametrize("effect", ["idempotent", "at_least_once", "exactly_once"])
+def test_k8_a_body_finds_its_own_entry_in_the_journal_as_running(book, effect):
+    """Looked at from outside: what is on the disk at that moment is what a kernel finds after a death."""
+    begun = "intent" if effect == "exactly_once" else "running"
+    book.ok(SEES)
+    book.ok(f"%%keel_step s --effect {effect} --ignore seen\nsees('s')\n")
+    assert book["seen"] == [[(begun, True)]]
+    book.ok("seen.clear()")
+    if effect != "idempotent":
+        book.ok("def pay(i): sees('pay'); return i")
+        book.ok(f"%%keel_step t --ignore seen\nkeel.call(pay, 1, effect={effect!r})\n")
+        assert book["seen"] == [[("intent", True)]], "and a call that must not happen twice"
+
+
+@pytest.mark.parametrize("effect", ["idempotent", "at_least_once"])
+def test_k10_what_had_begun_and_did_not_end_is_executed_again(book, effect):
+    step = f"%%keel_step s --effect {effect}\nhit('s')\nx = 1\n"
+    book = book.dies_in(step)
+    book.ok(step)
+    assert (book.hits, book["x"]) == (["s", "s"], 1)
+    dies = (
+        "import os\n"
+        "def dies(i):\n    hit(i)\n    if not os.path.exists('died'):\n"
+        "        open('died', 'x').close()\n        raise KeyboardInterrupt\n    return i"
+    )
+    call = f"%%keel_step t\ny = keel.call(dies, 7, effect={effect!r})\n"
+    book.ok(dies)
+    assert isinstance(book.run(call).error, KeyboardInterrupt)
+    book.again(dies)
+    book.ok(call)
+    assert (book.hits, book["y"]) == (["s", "s", "7", "7"], 7)

@@ -1,6 +1,7 @@
 """Strict and frozen notebooks: `%keel flow --strict --frozen --new` (K5, K14, K15, K21-K28, K31, O1, O8)."""
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Kind, Status
 
@@ -74,6 +75,9 @@ def test_k21_k22_k23_each_kernel_is_one_attempt_and_the_fourth_is_refused_until_
         strict.boot()
     assert codes(strict, 1, 1) == ["E032", "E032"]
     assert marks(strict, "flow:status")[-1].ambient["status"] == "dead"
+    keeper = strict.session.leader().keeper
+    keeper.rules = replace(keeper.rules, max_attempts=10)
+    assert codes(strict, 1) == ["E032"], "a higher cap revives nobody (K22)"
     assert [e.attempt for e in strict.entries(Kind.STEP)] == [1], "the step itself never died"
     strict.ok("%keel flow --new")
     assert codes(strict, 2, 1) == ["", ""]
