@@ -68,6 +68,11 @@ class KeelError(Exception):
         case = cases(self.code).get(self.facts.get("case", ""), {})
         return case.get(part, catalogue()[self.code][part]).format_map(_Blank(self.facts))
 
+    @property
+    def reason(self) -> str:
+        """What happened without the code and what it happened to, where that is told apart."""
+        return str(self.facts.get("detail") or self._text("what"))
+
     def report(self) -> str:
         """What happened, why, what to do next: three lines."""
         return f"{self._line('what')}\n  why:  {self._line('why')}\n  next: {self._line('next')}"
@@ -101,9 +106,14 @@ NOTED = frozenset({"E010", "E014", "E015"})
 
 
 class SettingsError(KeelError):
-    """A magic line or a setting that cannot be read (E001)."""
+    """A magic line or a setting that cannot be read (E001). ``where`` tells which of its cases it is."""
 
     code = "E001"
+
+    def __init__(self, **facts: Any) -> None:
+        where = str(facts.get("where", ""))
+        case = "keel" if where.startswith("%keel") else "call" if where.startswith("keel.") else ""
+        super().__init__(**{"case": case} | facts)
 
 
 class NotNowError(KeelError):

@@ -179,7 +179,7 @@ class Leader:
         try:
             return keeper.admit(look.step.name, look.records, guard, asked, told=told, most=self._settings.most_steps)
         except KeelError as error:
-            raise self.attached.stepper.refused(look, error, str(error), ()) from None
+            raise self.attached.stepper.refused(look, error, error.reason, ()) from None
 
     def _answer_or_undo(self, cell: RunningCell, look: Look, policy: d.Policy) -> Body | Swap | Assumed:
         if not self.undos.going(look.records):

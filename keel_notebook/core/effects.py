@@ -19,6 +19,9 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.lifecycle import NEW_KEY
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, FlowId, Input, Kind, Status
 
+DONE_IN_COPY = "a notebook that this one is a copy of did it with these inputs"
+"""Why a guarded step asks although nothing of it was begun here."""
+
 
 class OnAmbiguous(StrEnum):
     """What an intent without a result means (last table of the contracts). Without a word it is FAIL (Z20)."""
@@ -161,7 +164,7 @@ def decide_step(  # noqa: PLR0913 - what the decision depends on, all by name
             return Refuse("E031", "it was done with these inputs; only its code differs")
         copied = not anew and [e for e in history.copies if same(e.code, facts.code) and same_inputs(e, facts.inputs)]
         if copied:
-            return Refuse("E060", "a notebook that this one is a copy of did it with these inputs")
+            return Refuse("E060", DONE_IN_COPY)
     return _why(answer, ordinary, history)
 
 

@@ -129,11 +129,7 @@ def _take(words: list[str], at: int, found: dict[str, Any]) -> int:
     word, _, attached = words[at].partition("=") if words[at].startswith("--") else (words[at], "", "")
     option = OPTIONS.get(word)
     if option is None:
-        hint = (
-            "a step has one NAME (quote it if it has spaces)"
-            if not word.startswith("--")
-            else "known: " + ", ".join(OPTIONS)
-        )
+        hint = "a step has one NAME (quote it if it has spaces)" if not word.startswith("--") else _known(word)
         raise SettingsError(where=word, detail=f"not an option of a step; {hint}")
     if option.field in found:
         raise SettingsError(where=word, detail="given twice")
@@ -151,6 +147,13 @@ def _take(words: list[str], at: int, found: dict[str, Any]) -> int:
         raise SettingsError(where=word, detail="needs a value")
     found[option.field] = tuple(values) if option.many else _value(word, option, values[0])
     return at
+
+
+def _known(word: str) -> str:
+    import difflib  # noqa: PLC0415 - a kernel that loads keel never needs it
+
+    near = difflib.get_close_matches(word, OPTIONS, n=1)
+    return f"did you mean {near[0]}?" if near else "known: " + ", ".join(OPTIONS)
 
 
 def _value(word: str, option: _Option, text: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from keel_notebook.core.chosen import LEFT_OUT
 from keel_notebook.core.decide import Difference
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Entry, Status, Write
@@ -145,7 +146,7 @@ def _names(now: Entry, record: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]
             differ.append(_in_words(name, recorded, mine))
     differ += [f"{name} is no longer deleted" for name in sorted({*record.deleted} - {*now.deleted})]
     differ += [f"{name} is deleted now" for name in sorted({*now.deleted} - {*record.deleted})]
-    lost = {item.name for entry in (now, record) for item in entry.not_stored}
+    lost = {item.name for entry in (now, record) for item in entry.not_stored if not item.reason.startswith(LEFT_OUT)}
     return tuple(differ), tuple(sorted({*unknown, *lost} - {"_"}))
 
 

@@ -98,7 +98,7 @@ class Effects:
                 records = claim.scope.records
                 intents = records.candidates(now) if records is not None else ()
                 begun = f"begun in run {intents[0].run}, and its outcome is not recorded" if intents else why
-                return AmbiguousError(step=name, detail=begun)
+                return AmbiguousError(step=name, detail=begun, case="call")
             case "E050":
                 return UntrustedError(what=f"the record of {name}", id=journal_id(self._calls.journal.salt))
             case "E054":

@@ -197,7 +197,8 @@ class Guarded:
             )
         begun = [x for x in look.records.entries if x.step == look.step.name and x.status is Status.INTENT]
         detail = f"begun in run {begun[-1].run}, and its outcome is not recorded" if begun else answer.why
-        return stepper.refused(look, AmbiguousError(step=look.step.name, detail=detail), detail, ())
+        case = "copy" if answer.why == e.DONE_IN_COPY else ""
+        return stepper.refused(look, AmbiguousError(step=look.step.name, detail=detail, case=case), detail, ())
 
     def _assume(self, look: Look, answer: e.Assume) -> None:
         """Write, once, that a person's word takes an intent as done (Z21, Z22)."""

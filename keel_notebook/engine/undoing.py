@@ -204,7 +204,7 @@ class Undoer:
             return
         code = error.code if isinstance(error, KeelError) else type(error).__name__
         journal.append(replace(ended, status=Status.FAILED, error=Problem(type(error).__qualname__, code)), synced=True)
-        raise UndoFailedError(step=done.step, error=f"compensate:{code}") from error
+        raise UndoFailedError(step=done.step, error=f"its undo failed (compensate:{code})", case="failed") from error
 
     def _carry_out(self, done: u.Done, registration: Entry) -> BaseException | None:
         # One idempotency key for the undo, however often a death makes it start again.

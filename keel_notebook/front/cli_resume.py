@@ -228,7 +228,7 @@ class Totals(Struct):
     def line(self) -> str:
         """The totals in a few words."""
         if not self.went_on:
-            return "no run could go on"
+            return "no run was left that could go on"
         ended = f"{self.failed} did not finish" if self.failed else "finished"
         return f"{count(self.went_on, 'run')} went on{', ' if self.failed else ' and '}{ended}"
 

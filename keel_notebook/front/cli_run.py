@@ -143,7 +143,7 @@ def _parsed(path: Path) -> Any:
         book = nbformat.read(path, as_version=4)
     except Exception as error:  # noqa: BLE001 - nbformat raises whatever its validators do
         detail = f"is not a notebook that can be read ({type(error).__name__})"
-        raise WrongFileError(where=str(path), detail=detail) from None
+        raise WrongFileError(where=str(path), detail=detail, case="not_it") from None
     for cell in book.cells:
         if cell.cell_type == "code":  # an old output is never taken for a new one
             cell.outputs, cell.execution_count = [], None

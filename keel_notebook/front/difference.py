@@ -26,10 +26,10 @@ class DiffTable(Page):
 
 
 def _blocks(report: DiffReport) -> Iterator[Block]:
-    recorded = report.recorded or "no record"
+    recorded = report.recorded or "nothing before that"
     yield Line(f"{report.step}: recorded ({recorded}) | current ({report.current})", Tone.STRONG)
     if not report.recorded:
-        yield Line("nothing to compare with: it has no record", Tone.QUIET)
+        yield Line("nothing to compare with: no record of it is older", Tone.QUIET)
     elif report.equal:
         yield Line("code and inputs are equal", Tone.QUIET)
     columns = (Column("differs"), Column("name", limit=40), Column("recorded"), Column("current"), Column("made by"))

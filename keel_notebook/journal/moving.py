@@ -70,20 +70,21 @@ def unpack(source: Path, folder: Path) -> Moved:
     files = size = 0
     with spoken(place.path):
         if place.exists() and (os.path.exists(place.salt) or place.runs()):
-            detail = "holds a journal already; import into another folder, or set KEEL_JOURNAL"
-            raise WrongFileError(where=place.path, detail=detail)
+            raise WrongFileError(where=place.path, detail="holds a journal already", case="journal")
         try:
             with tarfile.open(source, "r:gz") as archive:
                 members = archive.getmembers()
                 bad = next((member for member in members if not _is_ours(member)), None)
                 if bad is not None or not any(member.name == "salt" for member in members):
-                    raise WrongFileError(where=str(source), detail="is not a packed journal")
+                    raise WrongFileError(where=str(source), detail="is not a packed journal", case="not_it")
                 place.create()
                 for member in members:
                     _put(archive, member, place)
                     files, size = files + 1, size + member.size
         except (tarfile.TarError, EOFError) as error:
-            raise WrongFileError(where=str(source), detail="is not a packed journal, or is not whole") from error
+            raise WrongFileError(
+                where=str(source), detail="is not a packed journal, or is not whole", case="not_it"
+            ) from error
     return Moved(files, size)
 
 

@@ -148,3 +148,11 @@ def test_any_cell_has_a_marker_or_none(cell):
 def test_a_comment_may_stand_behind_the_options(line, name, uses):
     options = parse_options(line)
     assert (options.name, options.uses) == (name, uses)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("--output", "--outputs"), ("--tll", "--ttl"), ("--on-divergance", "--on-divergence")]
+)
+def test_a_slip_in_an_option_is_answered_with_what_was_meant(word, meant):
+    with pytest.raises(SettingsError, match=f"did you mean {meant}\\?"):
+        parse_options(f"fit {word} x")

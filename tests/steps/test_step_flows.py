@@ -199,3 +199,38 @@ def test_keel_flow_says_which_notebook_it_is_and_not_only_a_hash(book, monkeypat
     monkeypatch.delenv("JPY_SESSION_NAME")
     book.boot()
     assert "nobody tells which notebook runs" in str(book.ok("%keel flow").result)
+
+
+def test_a_completed_flow_says_that_it_is_completed_and_names_a_way_out_that_works(strict):
+    run(strict, 1)
+    restart(strict)
+    refused = strict.run(STEPS[0].replace("v1 = 1", "v1 = 7")).error
+    assert refused.code == "E031"
+    assert "KEEL_MODE" not in refused.report()
+    assert "completed" in refused.report()
+    strict.ok("%keel flow --new")
+    strict.ok("%keel rerun s1")
+    strict.ok(STEPS[0].replace("v1 = 1", "v1 = 7"))
+    assert strict["v1"] == 7
+
+
+def test_why_of_a_refused_order_says_it_once(strict):
+    run(strict, 1, 2)
+    strict.kill()
+    strict.boot()
+    run(strict, 2)
+    sentence = str(strict.ok("%keel why s2").result).splitlines()[0]
+    assert sentence.startswith("s2 was refused: order: flow ")
+    assert sentence.count("E031") == 1
+
+
+def test_a_flow_whose_attempts_are_used_up_names_a_way_out_that_works(strict):
+    for _ in range(3):
+        run(strict, 1)
+        strict.kill()
+        strict.boot()
+    refused = strict.run(STEPS[0]).error
+    assert refused.code == "E032"
+    assert "%keel revive" not in refused.report()
+    strict.ok("%keel flow --new")
+    strict.ok(STEPS[0])

@@ -248,3 +248,13 @@ def test_o26_in_a_step_that_cannot_be_recorded_an_undo_is_refused_for_that_reaso
     assert "could never be found again" in str(ran.error)
     monkeypatch.undo()
     assert book.run("keel.undo(print, 1)\n").code == "E006", "outside a step it is a slip"
+
+
+def test_the_way_out_that_a_failed_undo_names_works(book):
+    book.ok("%%keel_step s\nkeel.undo(lambda: 1 / 0)\n")
+    failed = book.run("%keel undo").error
+    assert failed.code == "E062"
+    assert "%keel flow NAME" in failed.report()
+    assert book.run("%%keel_step after\nx = 1\n").code == "E062"
+    book.ok("%keel flow other")
+    book.ok("%%keel_step after\nx = 1\n")
