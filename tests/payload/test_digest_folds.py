@@ -1,7 +1,9 @@
 """Values that are too large or too deep to be written out as a tree: equal as unfolded values, and only then."""
 
 import copy
+import itertools
 import pickle
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -133,6 +135,87 @@ def test_what_differs_differs(one, other):
 def test_sets_count_without_order_whatever_is_in_them():
     members = [("t", frozenset({at, "x"}), None) for at in range(40)]
     assert folded({*members}) == folded({*members[::-1]}) != folded({*members[1:]})
+
+
+PLANS = st.lists(
+    st.tuples(
+        st.sampled_from(["list", "dict", "keyed", "P", "Q"]),
+        st.lists(st.integers(0, 9), max_size=3),
+        st.lists(SCALARS, max_size=2),
+        st.sampled_from([1, 1, 1, 10]),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+def tangled(plan):
+    """Objects that hold scalars and each other: shared, and in circles."""
+    empty = {"list": list, "dict": dict, "keyed": dict, "P": KERNEL.space["P"], "Q": KERNEL.space["Q"]}
+    made = [empty[kind]() for kind, *_ in plan]
+    for thing, (kind, edges, scalars, times) in zip(made, plan, strict=True):
+        inside = [*scalars, *(made[edge % len(made)] for edge in edges)]
+        if kind == "list":
+            thing.extend(inside * times)
+        else:
+            held = thing if kind in ("dict", "keyed") else thing.__dict__
+            held.update({at if kind == "keyed" and at else f"k{at}": each for at, each in enumerate(inside)})
+    return made
+
+
+def colours(made):
+    """Which of some objects are equal, as plainly as can be: told apart by what is in them, again and again."""
+    at = {id(thing): number for number, thing in enumerate(made)}
+    found = [0] * len(made)
+
+    def code(part):
+        if id(part) in at:
+            return ("one of them", found[at[id(part)]])
+        return (type(part).__name__, part.hex() if isinstance(part, float) else repr(part))
+
+    def seen(thing):
+        held = thing if isinstance(thing, list | dict) else thing.__dict__
+        keys = [(type(key).__name__, key) for key in held] if isinstance(held, dict) else ()
+        parts = held.values() if isinstance(held, dict) else held
+        return type(thing).__qualname__, tuple(keys), tuple(map(code, parts))
+
+    for _ in made:
+        numbers = {}
+        found = [numbers.setdefault(each, len(numbers)) for each in map(seen, made)]
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(PLANS)
+def test_the_parts_of_a_tangle_are_equal_exactly_where_nothing_tells_them_apart(plan):
+    made = tangled(plan)
+    digests = [folded(value) for value in made]
+    told = colours(made)
+    for one, other in itertools.combinations(range(len(made)), 2):
+        assert (digests[one] == digests[other]) == (told[one] == told[other]), (one, other)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_objects_of_several_kinds_count_by_what_they_are(seed):
+    """Enough of them to be numbered in long runs, some met twice, some equal and not the same."""
+    chance, made = random.Random(seed), [[]]
+    for at in range(8_000):
+        part = made[chance.randrange(len(made))]
+        made.append(
+            chance.choice(
+                [
+                    {"id": at % 700, "part": part},
+                    {"id": at, "part": part},
+                    [part] * chance.randrange(3),
+                    (at % 5, part),
+                    KERNEL.space["P"](part=part, at=chance.choice([1, True, 1.0, None])),
+                    {"part": at % 9},
+                ]
+            )
+        )
+    halves = made + copy.deepcopy(made[4_000:])
+    assert folded([made, halves]) == folded(copy.deepcopy([made, halves]))
+    assert folded(halves) == folded(made + made[4_000:]) != folded(made + made[4_001:])
 
 
 def test_a_chain_of_20_000_takes_linear_time_and_no_stack(kernel):
