@@ -6,17 +6,22 @@ a restart, and nothing is written twice. A reference never brings another conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from keel_notebook.core.fileholds import same
+from keel_notebook.core.inside import follow, may_hold, reached, root_of, ways
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input
 from keel_notebook.core.ports import PLAIN, Codec, FlowRecords, Known, Unpacked
+from keel_notebook.core.secrets import secret_text
 from keel_notebook.core.within import COPIED
+from keel_notebook.engine.attempt import StepNow
 from keel_notebook.errors import DamagedError, UntrustedError
 
+_MOST_INSIDE = 200
+"""Objects inside other values that one record refers to; further ones are copied."""
 Read = dict[EntryId, Unpacked]
 """Records by their entries, read whole."""
 
@@ -56,6 +61,29 @@ class References(Struct, frozen=True):
             if item.digest is not None and item.name in self.namespace and item.name not in without
         }
 
+    def inside(
+        self, values: Sequence[Any], known: Mapping[int, Known], *, step: StepNow, without: Collection[str], flat: bool
+    ) -> dict[int, Known]:
+        """Of what lies in values that a step read, what its own ``values`` reach as well: ``cfg["a"].rows``.
+
+        ``flat``: nothing lies in the ``values`` that could be changed.
+        """
+        wanted = {id(value) for value in values if may_hold(value)} if flat else reached(values)
+        wanted -= known.keys()
+        found: dict[int, Known] = {}
+        for name in step.inputs if wanted else ():
+            value = self.namespace.get(name)
+            home, stored = self.stored.get(name, ("", None))
+            one = known.get(id(value)) or (stored if home == step.flow and name not in without else None)
+            if one is None:
+                continue
+            for way, part in ways(one.name, value):
+                if id(part) in wanted and id(part) not in found and len(found) < _MOST_INSIDE:
+                    digest = self.digest(part)
+                    if digest is not None and not secret_text(way):
+                        found[id(part)] = Known(one.entry, way, digest)
+        return found
+
     def resolver(
         self, entry: Entry, sure: Mapping[str, Digest | None], read: Read | None = None
     ) -> Callable[[Known], Any]:
@@ -74,8 +102,12 @@ class References(Struct, frozen=True):
         sure: Mapping[str, Digest | None],
         read: Read,
     ) -> Any:
-        if known.name in self.namespace:
-            live = self.namespace[known.name]
+        name = root_of(known.name)
+        if name in self.namespace:
+            try:
+                live = follow(known.name, self.namespace[name])
+            except LookupError:
+                live = None
             if same(sure.get(known.name), known.digest) or same(self.digest(live), known.digest):
                 return live
         if known.entry == PLAIN:
@@ -85,10 +117,13 @@ class References(Struct, frozen=True):
         if known.entry not in read:
             read[known.entry] = self._read(known, flow, sure, read)
         found = read[known.entry]
-        if known.name not in found.names:
-            detail = found.gone.get(known.name, "it does not hold that name")
-            raise DamagedError(what=f"the record of {known.name}", detail=detail)
-        return found.names[known.name]
+        if name not in found.names:
+            detail = found.gone.get(name, "it does not hold that name")
+            raise DamagedError(what=f"the record of {name}", detail=detail)
+        try:
+            return follow(known.name, found.names[name])
+        except LookupError:
+            raise DamagedError(what=f"the record of {name}", detail=f"it does not hold {known.name}") from None
 
     def _read(
         self,

@@ -217,8 +217,10 @@ class Runner(PutBack):
         moving = {*changed.written, *changed.apart, *at_work.names}
         known = parts.references.of_plain_cells(step.inputs.values(), without=moving)
         result = outcome.result if not at_work.holds(outcome.result) else None
-        among = identities_within((*names.values(), *(result or ())))
+        values = (*names.values(), *(result or ()))
+        among = identities_within(values)
         known |= parts.references.known(step.flow, without=frozenset(moving), among=among)
+        known |= parts.references.inside(values, known, step=step, without=moving, flat=among is not None)
         packed = parts.codec.pack(names, result=result, known=known)
         if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from keel_notebook.core.inside import follow, root_of
 from keel_notebook.core.model import Blob, Digest, EntryId, NotStored, Payload, Write
 from keel_notebook.core.ports import PLAIN, Definition, Definitions, Journal, Known, Packed, Unpacked
 from keel_notebook.core.quiet import quiet_gc
@@ -146,7 +147,9 @@ class GraphCodec:
         """
         if not known:
             return {}
-        here = [*self._namespace().values(), *(value for _, value in values)]
+        space = self._namespace()
+        inside = [_at(space, one.name) for one in known.values() if "[" in one.name or "." in one.name]
+        here = [*space.values(), *inside, *(value for _, value in values)]
         alive = dict(zip(map(id, here), here, strict=True))  # no loop: a notebook has thousands of names
         found: dict[int, tuple[Any, Known]] = {}
         for identity in alive.keys() & known.keys():
@@ -257,6 +260,13 @@ class GraphCodec:
             else PartReader(raw, rebuilt, buffers=memories, slots=slots, used=used, lost=lost)
         )
         return reader.values(content["count"])
+
+
+def _at(space: Mapping[str, Any], way: str) -> Any:
+    try:
+        return follow(way, space[root_of(way)])
+    except LookupError:
+        return None
 
 
 def _named(found: dict[str, Any], gone: dict[str, str]) -> Unpacked:
