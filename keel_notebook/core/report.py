@@ -206,7 +206,17 @@ def _with_stale(steps: Iterator[StepSeen], moment: Moment) -> list[StepSeen]:
     holds = {step.name: step.record for step in listed if step.record is not None}
     history = {step.name: step.history for step in listed}
     reasons = stale_reasons(holds, history, changed=changed, where=functools.partial(_where, moment))
-    return [replace(step, stale=reasons.get(step.name) or _rejected(step)) for step in listed]
+    foreign = moment.records.untrusted
+    return [
+        replace(step, stale=reasons.get(step.name) or _rejected(step) or _foreign(step, foreign)) for step in listed
+    ]
+
+
+def _foreign(step: StepSeen, untrusted: Collection[EntryId]) -> str:
+    """Its record is somebody else's: it is listed and never put back, so it must not look saved (DESIGN 8)."""
+    if step.record is None or step.record.entry not in untrusted or step.attempt not in (None, step.record):
+        return ""
+    return "its record was not written with your key"
 
 
 def _where(moment: Moment, run: int) -> str:

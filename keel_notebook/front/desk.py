@@ -169,6 +169,8 @@ class Desk:
         for message in messages:
             for output in outputs_of([message]):
                 one: Answer = {"kind": output.kind, "text": output.text[:MOST_TEXT]}
+                if len(output.text) > MOST_TEXT:
+                    one["cut"] = len(output.text) - MOST_TEXT
                 picture = message.content.get("data", {}).get("image/png")
                 if isinstance(picture, str) and len(picture) <= MOST_PICTURE:
                     one["png"] = picture.replace("\n", "")

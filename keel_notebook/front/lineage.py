@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from keel_notebook.core.done import StepDone
+from keel_notebook.core.done import REPLAYED, StepDone
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.kernels import kernel_runs
 from keel_notebook.core.lanes import Lanes
@@ -20,6 +20,7 @@ from keel_notebook.core.record import as_dict
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.report import StatusReport
 from keel_notebook.core.sources import same_code
+from keel_notebook.core.states import edited_steps
 from keel_notebook.core.waiting import open_waits
 from keel_notebook.core.why import InputPair, WhyReport
 from keel_notebook.engine.lanes import steps_of
@@ -131,10 +132,10 @@ def details_view(
         base = newest  # executed for the first time: what it left is the record, and what is current as well
     recorded = base.source if base else ""
     current = redacted(cell) if cell is not None else _current_source(why, done.get(why.step), newest, recorded)
-    edited = base is not None and cell is not None and not same_code(recorded, current)
-    sentence = (
-        f"the cell of {why.step} differs from its record: it executes when it runs next" if edited else why.sentence
-    )
+    sentence = why.sentence
+    if base is not None and cell is not None:
+        ran = newest is not None and newest.status is Status.OK and why.decision != REPLAYED
+        sentence = _edited(why.step, cell, records, holds=newest if ran and newest else base) or sentence
     shown_then = outputs.get(base.entry, ()) if base is not None else ()
     shown_now = shown_then if newest is None or newest is base else outputs.get(newest.entry, ())
     return {
@@ -150,6 +151,15 @@ def details_view(
         "not_stored": _lost(why.not_stored),
         "notes": list(why.notes),
     }
+
+
+def _edited(step: str, cell: str, records: FlowRecords, *, holds: Entry) -> str:
+    """What came of an edit that has not run yet; nothing where the cell is that of what holds now."""
+    if same_code(holds.source, redacted(cell)):
+        return ""
+    if edited_steps(records, {step: cell}):
+        return f"the cell of {step} differs from its record: it executes when it runs next"
+    return f"the cell of {step} differs from its newest record; it is that of an older one"
 
 
 def _both_sides(pair: InputPair) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import { ageMark } from './model';
 import { automatic, stepIn } from './steps';
 import { h, icon } from './view/dom';
 import { Flow, Step } from './view/model';
-import { LOOKS, fullText, pillWord } from './view/states';
+import { LOOKS, fullText, lastWord, pillWord } from './view/states';
 import { timer } from './view/words';
 
 export interface Drawn {
@@ -61,18 +61,22 @@ function drawBadge(cell: Cell, step: Step | undefined, drawn: Drawn): void {
     const look = LOOKS[step.state];
     badge.dataset['keelState'] = step.state;
     badge.className = `keel-badge keel-tone-${look.tone} keel-shape-${look.shape}`;
-    badge.replaceChildren(icon(look.icon), h('span', { class: 'keel-badge-word' }));
+    badge.replaceChildren(icon(look.icon), h('span', { class: 'keel-badge-word' }), h('span', { class: 'keel-badge-last' }));
   }
-  const text = badge.lastElementChild!;
-  if (text.textContent !== word) {
-    text.textContent = word;
-  }
+  say(badge.children[1]!, word);
+  say(badge.children[2]!, lastWord(step));
   if (badge.title !== full) {
     badge.title = full;
     badge.setAttribute('aria-label', full);
   }
   if (!kept) {
     home.append(badge);
+  }
+}
+
+function say(node: Element, text: string): void {
+  if (node.textContent !== text) {
+    node.textContent = text;
   }
 }
 

@@ -18,6 +18,7 @@ import {
   diedBanner,
   gaveUpBanner,
   linkText,
+  lostSteps,
   recoveredBanner,
   standingBanner
 } from './model';
@@ -34,6 +35,7 @@ export interface Settings {
   loadSilently: boolean;
 }
 
+const UNLOADED = 'keel is not loaded in this kernel. Run %load_ext keel_notebook, then Recover.';
 /** Writing an answer down takes a process of its own, and a slow disk takes its time. */
 const APPROVE_MS = 30_000;
 
@@ -82,11 +84,11 @@ export class Companion implements IDisposable {
 
   /** Bring back everything that is saved, in one request. Waits for the kernel's hello, and says what came of it. */
   async recover(): Promise<void> {
-    this.banner.display({ kind: 'died', text: 'Recovering: waiting for the kernel …', actions: [] });
+    this.banner.display({ kind: 'died', text: 'Recovering: waiting for the kernel …', actions: [], quiet: true });
     try {
       await this.haveKernel();
       if (!(await this.watch.ready())) {
-        throw new Error('keel is not loaded in this kernel. Run %load_ext keel_notebook, then Recover.');
+        throw new Error(this.watch.link === 'missing' ? linkText('missing') : UNLOADED);
       }
       if (!this.watch.can.has('recover')) {
         // This kernel cannot bring values back without running: its way is plain cells run, steps replay.
@@ -273,7 +275,7 @@ export class Companion implements IDisposable {
       case 'gave-up':
         this.died = true;
         this.dismissed.clear();
-        this.say(gaveUpBanner(watch.cutOff));
+        this.say(gaveUpBanner(watch.cutOff, watch.deaths));
         return;
       case 'ready':
         return this.met();
@@ -312,11 +314,11 @@ export class Companion implements IDisposable {
         this.banner.hide();
         return this.continue_();
       case 'show':
-        return this.open(null);
+        return this.open((this.watch.flow && lostSteps(this.watch.flow)[0]?.name) ?? null);
       case 'dismiss':
         this.dismissed.add(kind);
         this.banner.hide();
-        return;
+        return this.panel.content.activate();
       case 'trust':
         try {
           const answer = await this.watch.client.ask<{ said: string }>('trust', {}, 0);

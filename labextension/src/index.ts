@@ -1,7 +1,7 @@
 /** The plugin: one companion for every notebook, one panel for the notebook in front, and the commands. */
 
 import { ILabShell, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { ICommandPalette, SessionContextDialogs } from '@jupyterlab/apputils';
+import { ICommandPalette, IToolbarWidgetRegistry, SessionContextDialogs } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -11,6 +11,7 @@ import { SplitPanel, Widget } from '@lumino/widgets';
 import { Companion, DEFAULTS, Settings } from './companion';
 import { keelIcon } from './icon';
 import { log } from './log';
+import { MenuButton } from './menu';
 import { statusText } from './model';
 import { lineageFactory } from './output';
 import { Panel } from './panel';
@@ -23,7 +24,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Badges, recovery and lineage of durable notebook cells.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, IStatusBar, ISettingRegistry, ILabShell, IRenderMimeRegistry],
+  optional: [ICommandPalette, IStatusBar, ISettingRegistry, ILabShell, IRenderMimeRegistry, IToolbarWidgetRegistry],
   activate
 };
 
@@ -36,7 +37,8 @@ function activate(
   statusBar: IStatusBar | null,
   registry: ISettingRegistry | null,
   labShell: ILabShell | null,
-  rendermime: IRenderMimeRegistry | null
+  rendermime: IRenderMimeRegistry | null,
+  toolbars: IToolbarWidgetRegistry | null
 ): void {
   const began = performance.now();
   const companions = new Map<NotebookPanel, Companion>();
@@ -97,6 +99,7 @@ function activate(
   });
 
   addCommands(app, palette, current, show, () => panel);
+  toolbars?.addFactory('Notebook', 'keel-menu', () => new MenuButton(app.commands));
   log('active', performance.now() - began);
 }
 
@@ -233,7 +236,8 @@ function addCommands(
     }
   });
   app.commands.addCommand('keel:toggle-auto', {
-    label: 'Every Cell Is a Step: On or Off (keel)',
+    label: args => (args['isMenu'] ? 'Every Cell Is a Step (keel)' : 'Every Cell Is a Step: On or Off (keel)'),
+    isToggleable: true,
     caption: 'Auto mode: cells that take long are saved and replayed without a mark',
     isEnabled: () => current() !== null,
     isToggled: () => current()?.watch.flow?.auto != null,

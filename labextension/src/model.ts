@@ -1,7 +1,7 @@
 /** What a notebook's front end knows and says: pure decisions, no JupyterLab in here. */
 
-import { Death, Flow, Held, State, Step, counted, isRestorable, isSaved, savedSeconds } from './view/model';
-import { clock, duration, size } from './view/words';
+import { Death, Flow, Held, State, Step, counted, isChanged, isRestorable, isSaved, savedSeconds } from './view/model';
+import { clock, duration, named, size } from './view/words';
 
 /** How things stand between this notebook and its kernel. */
 export type Link = 'plain' | 'no-kernel' | 'connecting' | 'busy' | 'ready' | 'missing' | 'gone';
@@ -13,6 +13,8 @@ export interface Banner {
   kind: BannerKind;
   text: string;
   actions: { action: BannerAction; word: string }[];
+  /** What is being done: it waits for a pause, where a loss interrupts who listens. */
+  quiet?: boolean;
 }
 
 export interface Recovered {
@@ -29,7 +31,7 @@ const SHOW = { action: 'show', word: 'Show' } as const;
 /** The banner after a death nobody asked for. */
 export function diedBanner(flow: Flow | null, death: Death | null, running: readonly string[], canRecover: boolean): Banner {
   const during = death?.running[0] ?? running[0];
-  const where = during === undefined ? 'The kernel died' : `The kernel died during ${during}`;
+  const where = during === undefined ? 'The kernel died' : `The kernel died during ${named(during)}`;
   const memory = death && death.memory > 0 ? `memory last seen ${size(death.memory)}` : '';
   const reason = death?.out_of_memory ? 'probably out of memory' : '';
   const said = [memory, reason].filter(Boolean).join(', ');
@@ -40,24 +42,34 @@ export function diedBanner(flow: Flow | null, death: Death | null, running: read
   };
 }
 
-/** `7 of 9 steps are saved (48 min of work); lost: train`. */
+/** `7 of 9 steps saved (48 min of work); changed since: load; not saved: train`. */
 export function savedText(flow: Flow | null): string {
   if (!flow || flow.steps.length === 0) {
     return 'What is saved is not known yet.';
   }
-  const lost = flow.steps.filter(step => !isSaved(step)).map(step => step.name);
-  const saved = flow.steps.length - lost.length;
+  const saved = flow.steps.filter(isSaved).length;
+  const changed = listed('; changed since: ', flow.steps.filter(isChanged));
+  const lost = listed('; not saved: ', lostSteps(flow));
   const work = savedSeconds(flow);
   const worth = work >= 1 ? ` (${duration(work)} of work)` : '';
-  const named = lost.slice(0, 3).join(', ') + (lost.length > 3 ? ` and ${lost.length - 3} more` : '');
-  return `${saved} of ${counted(flow.steps.length, 'step')} saved${worth}${lost.length > 0 ? `; not saved: ${named}` : ''}.`;
+  return `${saved} of ${counted(flow.steps.length, 'step')} saved${worth}${changed}${lost}.`;
+}
+
+/** Steps of which nothing that holds is in the journal. */
+export function lostSteps(flow: Flow): Step[] {
+  return flow.steps.filter(step => !isSaved(step) && !isChanged(step));
+}
+
+function listed(what: string, steps: readonly Step[]): string {
+  const names = steps.slice(0, 3).map(step => named(step.name));
+  return names.length === 0 ? '' : what + names.join(', ') + (steps.length > 3 ? ` and ${steps.length - 3} more` : '');
 }
 
 export function recoveredBanner(flow: Flow, report: Recovered): Banner {
   const next = firstUnsaved(flow);
   const lost = report.missing.slice(0, 3).map(item => (item.reason ? `${item.name} (${brief(item.reason)})` : item.name));
   const without = lost.length > 0 ? ` Not restored: ${lost.join(', ')}${report.missing.length > 3 ? ' …' : ''}.` : '';
-  const then = next ? ` ${next.name} runs next.` : '';
+  const then = next ? ` ${named(next.name)} runs next.` : '';
   return {
     kind: 'recovered',
     text: `Recovered ${counted(report.restored.length, 'name')} in ${duration(report.took_s)}, ${duration(savedSeconds(flow))} of work saved.${then}${without}`,
@@ -70,11 +82,12 @@ function brief(reason: string): string {
   return line.length > 48 ? `${line.slice(0, 47)}…` : line;
 }
 
-export function gaveUpBanner(running: readonly string[]): Banner {
-  const what = running[0] === undefined ? '' : ` ${running[0]} was running.`;
+/** `deaths`: how often it was restarted by itself; none where it was ended from elsewhere, as idle kernels are. */
+export function gaveUpBanner(running: readonly string[], deaths: number): Banner {
+  const what = running[0] === undefined ? '' : ` ${named(running[0])} was running.`;
   return {
     kind: 'gave-up',
-    text: `Jupyter stopped restarting the kernel after several deaths.${what} Recover starts a new one and brings back what is saved.`,
+    text: `${deaths > 0 ? 'Jupyter stopped restarting the kernel after several deaths.' : 'The kernel was ended, and Jupyter does not restart it.'}${what} Recover starts a new one and brings back what is saved.`,
     actions: [{ action: 'recover', word: 'Start and recover' }, SHOW]
   };
 }
@@ -87,7 +100,7 @@ export function standingBanner(flow: Flow): Banner | null {
   if (flow.untrusted > 0) {
     return {
       kind: 'untrusted',
-      text: `${counted(flow.untrusted, 'record')} of this journal not written with your key: listed, never replayed.`,
+      text: `${counted(flow.untrusted, 'record')} of this journal ${flow.untrusted === 1 ? 'was' : 'were'} not written with your key: listed, never replayed.`,
       actions: [{ action: 'trust', word: 'Trust this journal' }, SHOW]
     };
   }
@@ -96,7 +109,7 @@ export function standingBanner(flow: Flow): Banner | null {
 
 /** Another kernel holds the flow: who, since when, and what did not run here because of it (E030). */
 function heldBanner(held: Held, now: number): Banner {
-  const refused = held.refused.length > 0 ? ` Not run here: ${held.refused.join(', ')}.` : '';
+  const refused = held.refused.length > 0 ? ` Not run here: ${held.refused.map(named).join(', ')}.` : '';
   return {
     kind: 'held',
     text: `Held by ${held.by} since ${clock(held.since, now)}: steps that must not run twice wait until it is done.${refused}`,
@@ -200,10 +213,15 @@ export function announcement(before: Flow | null, after: Flow): string {
       counts.set(step.state, [...(counts.get(step.state) ?? []), step.name]);
     }
   }
-  return [...counts].map(([state, names]) => (names.length === 1 ? `${names[0]} ${state}` : `${names.length} steps ${state}`)).join(', ');
+  return [...counts].map(([state, names]) => (names.length === 1 ? `${named(names[0]!)} ${state}` : `${names.length} steps ${state}`)).join(', ');
 }
 
 const SPOKEN: ReadonlySet<State> = new Set(['dead', 'ambiguous', 'failed', 'interrupted', 'diverged', 'waiting', 'replayed', 'recorded', 'saved']);
+
+/** A flow that nobody's memory holds: what the record says, and nothing of what is now. */
+export function recordedOnly(flow: Flow): Flow {
+  return { ...afterDeath(flow), alone: true, held: null };
+}
 
 /** The reason why there is nothing to show, in words. */
 export function linkText(link: Link): string {

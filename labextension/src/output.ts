@@ -7,11 +7,9 @@ import { IRenderMime } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 
 import { Companion } from './companion';
-import { Details, Flow, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
+import { Details, Flow, MIME, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
 import { Action, Source } from './view/source';
 import { LineageView } from './view/view';
-
-export const MIME = 'application/vnd.keel.lineage.v1+json';
 
 /** Which companion an output belongs to is known once it is in the page. */
 type CompanionOf = (node: HTMLElement) => Companion | null;

@@ -3,9 +3,10 @@
 import { Widget } from '@lumino/widgets';
 
 import { Companion } from './companion';
-import { linkText } from './model';
+import { linkText, recordedOnly } from './model';
 import { h } from './view/dom';
 import { Details, RoomAnswer, StorageAnswer, TimelineAnswer, WaitingAnswer } from './view/model';
+import { whileAsked } from './view/patience';
 import { roomForm } from './view/room';
 import { Action, Source } from './view/source';
 import { PAGE, storage, timeline } from './view/tabs';
@@ -144,7 +145,13 @@ export class Panel extends Widget implements Source {
 
   private ask<T>(what: string, more: Readonly<Record<string, unknown>>, patience?: number): Promise<T> {
     const watch = this.current?.watch;
-    return watch ? watch.client.ask<T>(what, more, patience) : Promise.reject(new Error(NO_NOTEBOOK));
+    if (!watch) {
+      return Promise.reject(new Error(NO_NOTEBOOK));
+    }
+    if (!watch.client.connected) {
+      return Promise.reject(new Error(linkText(watch.link) || linkText('gone')));
+    }
+    return watch.client.ask<T>(what, more, patience);
   }
 
   private refresh(): void {
@@ -155,13 +162,14 @@ export class Panel extends Widget implements Source {
 
   private draw(): void {
     if (this.tab === 'steps') {
-      const watch = this.current?.watch;
-      this.view.update(watch?.flow ?? null, watch ? linkText(watch.link) : 'Open a notebook to see its steps.');
-      return;
+      return this.drawSteps();
     }
     const tab = this.tab;
     const body = this.bodies.get(tab)!;
-    this.content(tab).then(
+    const answered = whileAsked(text => this.told.has(tab) || body.replaceChildren(h('p', { class: 'keel-empty' }, text)));
+    void this.content(tab)
+      .finally(answered)
+      .then(
       ({ told, made }) => {
         if (this.told.get(tab) !== told) {
           this.told.set(tab, told);
@@ -175,6 +183,19 @@ export class Panel extends Widget implements Source {
         body.replaceChildren(h('p', { class: 'keel-empty' }, words(problem)));
       }
     );
+  }
+
+  private drawSteps(): void {
+    const watch = this.current?.watch;
+    if (!watch) {
+      return this.view.update(null, 'Open a notebook to see its steps.');
+    }
+    const { link } = watch;
+    // Without a kernel only the recorded side is known: as it told last, or as the notebook itself holds it.
+    const alone = link === 'no-kernel' || link === 'missing';
+    const flow = watch.flow ?? (alone ? watch.held() : null);
+    const empty = link === 'plain' || (flow !== null && link === 'ready');
+    this.view.update(flow && alone ? recordedOnly(flow) : flow, linkText(link), empty);
   }
 
   /** What a tab has to tell, and how it is drawn where that is news. */

@@ -17,7 +17,7 @@ import { LOAD, calm, opened, ownShell } from './kernel';
 import { log } from './log';
 import { Link, NOTHING, afterDeath, withRunning } from './model';
 import { automatic, stepIn, usesKeel } from './steps';
-import { Flow } from './view/model';
+import { Flow, MIME } from './view/model';
 
 const CALM_MS = 150;
 const TYPING_MS = 500;
@@ -44,6 +44,8 @@ export class NotebookWatch implements IDisposable {
   readonly sent: { id: string; since: number }[] = [];
   /** Steps that were running when the kernel died. */
   cutOff: string[] = [];
+  /** How often this kernel was restarted without anybody asking. */
+  deaths = 0;
   loadSilently = true;
   /** Whether questions are answered while a cell runs. */
   private beside = false;
@@ -111,6 +113,13 @@ export class NotebookWatch implements IDisposable {
 
   cellOf(step: string): CodeCell | null {
     return this.codeCells()[this.stepNames().indexOf(step)] ?? null;
+  }
+
+  /** The flow that an output of `%keel lineage` in the notebook holds, the last one: what is known without a kernel. */
+  held(): Flow | null {
+    const all = this.codeCells().flatMap(cell => cell.model.outputs.toJSON());
+    const flows = all.flatMap(output => ('data' in output && output.data ? [(output.data as Record<string, unknown>)[MIME]] : []));
+    return (flows.filter(Boolean).pop() as Flow | undefined) ?? null;
   }
 
   /** Ask anew; several wishes within a moment are one question. */
@@ -287,7 +296,10 @@ export class NotebookWatch implements IDisposable {
 
   private cut(): void {
     this.life += 1;
-    this.cutOff = this.runningSteps();
+    const running = this.runningSteps();
+    if (this.link !== 'gone') {
+      this.cutOff = running;
+    }
     const shown = this.flow;
     this.sent.length = 0;
     this.client.disconnect(new MissingError());
@@ -306,6 +318,7 @@ export class NotebookWatch implements IDisposable {
         if (this.link !== 'gone') {
           this.cut();
         }
+        this.deaths += status === 'dead' ? 0 : 1;
         this._fate.emit(status === 'dead' ? 'gave-up' : 'died');
         return;
       case 'idle':
@@ -328,11 +341,10 @@ export class NotebookWatch implements IDisposable {
     }
   }
 
+  /** Another kernel, or none any more: whatever this one had in memory went with it. */
   private onKernel(): void {
-    this.life += 1;
-    this.sent.length = 0;
-    this.client.disconnect(new MissingError());
-    this.link = 'gone';
+    this.deaths = 0;
+    this.cut();
     this.soon('link', CALM_MS, () => void this.link_());
   }
 

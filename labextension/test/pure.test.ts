@@ -13,13 +13,14 @@ import {
   withRunning
 } from '../src/model';
 import { automatic, stepIn, stepOf, usesKeel } from '../src/steps';
+import { bits } from '../src/view/bits';
 import { sideBySide } from '../src/view/code';
 import { folded } from '../src/view/folding';
 import { MOST_LANES, lanes } from '../src/view/lanes';
 import { PRECEDENCE, headline } from '../src/view/model';
-import { LOOKS, fullText, pillWord } from '../src/view/states';
+import { LOOKS, fullText, lastWord, pillWord } from '../src/view/states';
 import { scrolledTo, visible } from '../src/view/window';
-import { duration, shortDuration, size, timer } from '../src/view/words';
+import { clock, duration, named, renamed, shortDuration, size, timer } from '../src/view/words';
 import { NOW, flow, step } from './flows';
 
 describe('auto mode', () => {
@@ -83,6 +84,12 @@ describe('states', () => {
     expect(ageMark(step('train'), NOW)).toBe('');
   });
 
+  test('a step that runs says what it took last time, where that is known', () => {
+    expect(lastWord(step('train', 'running', { took_s: 240 }))).toBe('of 4m');
+    expect(lastWord(step('train', 'running', { took_s: null }))).toBe('');
+    expect(lastWord(step('train', 'recorded', { took_s: 240 }))).toBe('');
+  });
+
   test('a divergence says what differs', () => {
     expect(fullText(step('load', 'diverged', { differs: ['code'], why: 'code differs' }), NOW)).toBe(
       'Step load: differs from its record (code): code differs'
@@ -96,6 +103,7 @@ describe('the sentence on top', () => {
     expect(headline(flow(...steps))).toBe('2 of 3 differ; first at load (code)');
     expect(headline(flow(step('a'), step('fit', 'failed')))).toBe('1 of 2 differs; first at fit (failed)');
     expect(headline(flow(step('a')))).toBe('1 step, all as recorded');
+    expect(headline(flow(step('a'), step('b', 'running', { recorded_at: null })))).toBe('2 steps, none differs; 1 not recorded yet');
   });
 });
 
@@ -115,14 +123,29 @@ describe('after a death', () => {
     expect(banner.actions.map(one => one.action)).toEqual(['recover', 'show']);
   });
 
+  test('a step that was edited is no loss: its record is there, of the cell as it was', () => {
+    const edited = flow(step('load', 'diverged'), step('fit', 'stale'), step('pay', 'failed', { recorded_at: null }), step('a', 'saved'));
+    expect(diedBanner(edited, null, [], true).text).toBe('The kernel died. 1 of 4 steps saved (2.5 s of work); changed since: load, fit; not saved: pay.');
+  });
+
+  test('names of three hundred characters are shortened, and what is written from the right stays among itself', () => {
+    const long = 'n'.repeat(300);
+    const said = diedBanner(flow(step(long, 'failed', { recorded_at: null })), null, [long], true).text;
+    expect(said.length).toBeLessThan(200);
+    expect(named('שלום')).toBe('\u2066שלום\u2069');
+    expect(named('load')).toBe('load');
+    expect(renamed(`${long} did not end`, long)).toBe(`${named(long)} did not end`);
+  });
+
   test('a kernel that cannot restore goes on by running, and where nothing is saved nothing is offered', () => {
     expect(diedBanner(dead, null, ['train'], false).actions.map(one => one.action)).toEqual(['continue', 'show']);
     expect(diedBanner(null, null, [], true).text).toBe('The kernel died. What is saved is not known yet.');
   });
 
   test('after Jupyter gave up the way out is named', () => {
-    expect(gaveUpBanner(['train']).text).toContain('train was running');
-    expect(gaveUpBanner([]).actions[0]!.action).toBe('recover');
+    expect(gaveUpBanner(['train'], 5).text).toMatch(/^Jupyter stopped restarting .* train was running/);
+    expect(gaveUpBanner([], 5).actions[0]!.action).toBe('recover');
+    expect(gaveUpBanner([], 0).text).toMatch(/^The kernel was ended, and/);
   });
 
   test('after a recovery it says what came back, what did not, and what runs next', () => {
@@ -238,6 +261,25 @@ test('idle hours are folded to a sliver', () => {
   expect(line.bars[0]!.width).toBeCloseTo(line.bars[1]!.width, 5);
   expect(line.gaps).toHaveLength(1);
   expect(line.bars[1]!.left + line.bars[1]!.width).toBeLessThanOrEqual(1.0001);
+});
+
+test('a short pause is folded where it would make slivers of what ran', () => {
+  const attempt = { entry: '1.1', step: 'a', run: 1, attempt: 1, end: 'ok', started_at: NOW, took_s: 2 };
+  const line = folded([attempt, { ...attempt, run: 2, started_at: NOW + 40 }], [], NOW + 50);
+  expect(line.gaps.map(gap => gap.seconds)).toEqual([38]);
+  expect(line.bars[0]!.width).toBeGreaterThan(0.4);
+});
+
+test('what differs within a line is marked, and a line of which little is left as a whole', () => {
+  const marked = (text: string, other: string): string[] => bits(text, other).map(one => (one instanceof HTMLElement ? `[${one.textContent}]` : String(one)));
+  expect(marked('for n in range(400):', 'for n in range(300):').join('')).toBe('for n in range([400]):');
+  expect(marked('a = 1', 'import numpy as np')).toEqual(['a = 1']);
+});
+
+test('another day is named, and the year where it is another one', () => {
+  expect(clock(NOW, NOW)).toMatch(/^\d\d:\d\d$/);
+  expect(clock(NOW - 3 * 86_400, NOW)).toMatch(/^\D*\d+\D+\d\d:\d\d$/);
+  expect(clock(NOW - 400 * 86_400, NOW)).toContain('2024');
 });
 
 test('numbers as people write them', () => {

@@ -166,7 +166,9 @@ test.each([
   ['recorded', {}, 'replay rerun branch'],
   ['diverged', {}, 'rerun accept branch'],
   ['dead', {}, 'revive forget'],
-  ['interrupted', { recorded_at: null }, 'rerun']
+  ['interrupted', { recorded_at: null }, 'rerun'],
+  ['running', {}, ''],
+  ['sleeping', {}, '']
 ] as const)('a step that is %s is offered what can be done with it', (state, more, actions) => {
   const source = { can: new Set(['replay', 'rerun', 'accept', 'branch', 'forget', 'revive']) } as unknown as Source;
   expect(offered(source, step('fit', state, more)).join(' ')).toBe(actions);
@@ -192,6 +194,27 @@ describe('lanes', () => {
     expect(acted).toEqual(['use main']);
     expect(view.node.querySelector('.keel-said')!.textContent).toBe('main is in use');
   });
+});
+
+test('another step opened shows nothing of the one before, and who reads one is left alone while nothing changes', async () => {
+  const view = shown(THREE);
+  view.show('load');
+  await settled();
+  const details = view.node.querySelector('.keel-details')!;
+  view.update(THREE);
+  await settled();
+  expect(view.node.querySelector('.keel-details')).toBe(details);
+  view.show('fit');
+  expect(view.node.querySelector('.keel-details')).toBeNull();
+  await settled();
+  expect(view.node.querySelector('.keel-details')).not.toBeNull();
+});
+
+test('without a kernel the record stands alone', () => {
+  const view = shown(flow(step('a')));
+  view.update({ ...flow(step('a', 'saved'), step('b', 'failed')), alone: true }, 'No kernel.');
+  expect(rows(view).map(row => row.querySelector('.keel-current')!.textContent)).toEqual(['—', 'failed']);
+  expect(view.node.querySelector('.keel-reason')!.textContent).toBe('No kernel.');
 });
 
 test('no steps yet: what a step is, and one to copy', () => {

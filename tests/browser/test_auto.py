@@ -33,6 +33,9 @@ def test_slow_cells_have_badges_and_the_session_comes_back(notebook, app):
     book.event("recovered")
     book.wait_states(**{"cell-2": "replayed"})
     assert book.value("(n, rows)") == "(3, [0, 1, 2])"
-    book.command("keel:toggle-auto")
+    book.page.locator(".keel-menu-button").click()
+    switch = book.page.get_by_role("menuitemcheckbox", name="Every Cell Is a Step")
+    assert switch.get_attribute("aria-checked") == "true"
+    switch.click()
     book.until("() => !jupyterapp.commands.isToggled('keel:toggle-auto')")
     assert book.hits == "slow"

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.browser.axe import clean
+
 pytestmark = pytest.mark.browser
 
 CELLS = """\
@@ -39,8 +41,7 @@ def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     assert "during train" in banner.inner_text()
     book.wait_states(load="saved", train="interrupted")
     book.event("hello", 2)
-    # The memory last seen is in it as well where the kernel lived long enough to look at it (test/pure.test.ts).
-    book.until("() => document.querySelector('.keel-banner').innerText.includes('not saved: train')")
+    book.until("() => document.querySelector('.keel-banner').innerText.includes('memory last seen')")
     assert "1 of 2 steps saved" in banner.inner_text()
     assert "not saved: train" in banner.inner_text()
     banner.locator("[data-keel-action=show]").click()
@@ -56,6 +57,7 @@ def test_killed_in_the_middle_of_a_step_recover_then_continue(notebook, app):
     assert book.page.locator(".keel-age").first.inner_text().startswith("from ")
     back = book.banner("recovered")
     assert "train runs next" in back.inner_text()
+    clean(book.page)
     back.locator("[data-keel-action=continue]").click()
     book.event("continued")
     book.wait_states(load="replayed", train="recorded")
@@ -118,11 +120,48 @@ def test_after_jupyter_gives_up_there_is_still_a_way(notebook, app):
             book.until("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'")
     banner = book.banner("gave-up")
     assert "stopped restarting" in banner.inner_text()
+    clean(book.page)
     banner.locator("[data-keel-action=recover]").click()
     book.event("recovered")
     book.wait_states(load="replayed", train="replayed")
     assert book.value("weights['w']") == "332833500"
     assert book.hits == "load train"
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_a_kernel_that_somebody_else_ended_was_not_given_up_after_deaths(server, notebook, app):
+    """As a hub does with kernels that idle: the page learns of it by the status `dead`."""
+    book = notebook(CELLS, app=app)
+    (book.folder / "go").touch()
+    book.event("hello")
+    book.run_all()
+    book.wait_states(load="recorded", train="recorded")
+    server.end_kernels()
+    banner = book.banner("gave-up")
+    assert "The kernel was ended, and Jupyter does not restart it." in banner.inner_text()
+    book.wait_states(load="saved", train="saved")
+    banner.locator("[data-keel-action=recover]").click()
+    book.event("recovered")
+    book.wait_states(load="replayed", train="replayed")
+    assert book.hits == "load train"
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_a_step_that_runs_again_says_what_it_took_last_time(notebook, app):
+    wait = "%%keel_step slow\nimport os, time\nbegan = time.time()\nwhile not os.path.exists('go') {}: time.sleep(0.05)"
+    book = notebook(wait.format("and time.time() < began + 1.5"), app=app)
+    book.event("hello")
+    book.run_all()
+    book.wait_states(slow="recorded")
+    book.edit(0, wait.format(""))
+    book.start_all()
+    book.wait_states(slow="running")
+    pill = book.page.locator(".keel-badge")
+    book.until("() => /^0:0\\d\\s*of \\d/.test(document.querySelector('.keel-badge').innerText)")
+    assert pill.locator("span").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length") == 0
+    clean(book.page)
+    (book.folder / "go").touch()
+    book.wait_states(slow="recorded")
 
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])

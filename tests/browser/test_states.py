@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.axe import clean
+
 pytestmark = pytest.mark.browser
 
 CELLS = """\
@@ -71,3 +73,6 @@ def test_every_state_comes_from_what_happened(notebook, app):
     )
     assert book.page.evaluate(clipped + ".map(one => one.innerText)") == [], "every word has its room"
     assert len({path for *_, path in seen}) == len(seen), "no two states have one icon"
+    book.command("keel:show-lineage")
+    book.page.locator("#keel-panel [role=row][data-keel-step=nap]").wait_for()
+    clean(book.page)

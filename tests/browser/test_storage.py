@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.axe import clean
+
 pytestmark = pytest.mark.browser
 
 CELLS = """\
@@ -41,6 +43,7 @@ def test_what_a_newer_record_replaced_is_deleted_after_two_questions_and_the_res
     assert objects(book) == before, "a dry run touches nothing"
     body.locator("[data-keel-action=delete]").click()
     assert book.page.evaluate("() => document.activeElement.dataset.keelAction") == "cancel"
+    clean(book.page)
     body.locator("[data-keel-action=confirm]").click()
     body.get_by_text("are kept").wait_for()
     assert 200_000 < objects(book) < before - 199_000

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from tests.browser.app import Book
+from tests.browser.axe import clean
 from tests.support.notebook import Notebook
 
 pytestmark = pytest.mark.browser
@@ -31,7 +32,9 @@ def test_a_promise_is_approved_while_its_cell_waits(notebook, app):
     book.wait_states(ask="waiting")
     book.command("keel:approve")
     item = book.page.locator("#keel-body-waiting [data-keel-wait=deploy]")
+    clean(book.page)
     item.locator("[data-keel-action=approve]").click()
+    clean(book.page)
     assert "Answer deploy with true?" in item.inner_text()
     item.locator("[data-keel-action=confirm]").click()
     book.wait_states(ask="recorded")
@@ -108,6 +111,7 @@ def test_another_kernel_that_holds_the_notebook_is_named_until_it_is_done(server
         book = Book(server, page, f"held-{app}", [*theirs.cells], app=app).open()
         banner = book.banner("held")
         assert f"pid {theirs.pid} on " in banner.inner_text()
+        clean(page)
         book.run_all()
         book.until("() => document.querySelector('.keel-banner').innerText.includes('Not run here: pay')")
         said = book.page.locator(".jp-OutputArea-output").last.inner_text()
@@ -148,3 +152,4 @@ def test_nothing_waits_and_the_tab_says_so(notebook):
     book.event("hello")
     book.command("keel:approve")
     book.page.locator("#keel-body-waiting").get_by_text("Nothing waits").wait_for()
+    clean(book.page)

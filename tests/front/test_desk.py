@@ -105,6 +105,33 @@ def test_a_cell_edited_and_not_run_differs_and_the_details_have_both_sides(comm)
     comm.ask("cells", cells=[])
 
 
+def test_the_details_speak_of_an_edit_only_until_it_has_run(tmp_path):
+    """Executed, the cell is that of its newest record; changed back, it is that of the record before."""
+    from tests.support.notebook import Notebook
+
+    with_rows = "%%keel_step load\nrows = list(range({}))\nprint('x' * {})".format
+    book = Notebook(tmp_path, [with_rows(5, 30_000)])
+    try:
+        assert [shown.status for shown in book.run_all()] == ["ok"]
+        comm = Comm(book)
+
+        def sentence(source):
+            comm.ask("cells", cells=[{"name": "load", "source": source}])
+            return comm.ask("why", step="load")["answer"]
+
+        assert "executes when it runs next" in sentence(with_rows(6, 5))["sentence"]
+        assert book.execute(with_rows(6, 5)).status == "ok"
+        told = sentence(with_rows(6, 5))
+        assert told["sentence"].startswith("load executed")
+        assert "range(5)" in told["recorded_source"]
+        assert "range(6)" in told["current_source"]
+        assert "is that of an older one" in sentence(with_rows(5, 30_000))["sentence"]
+        (long,) = told["recorded_outputs"]
+        assert len(long["text"]) + long["cut"] == 30_001, "what is left out is said"
+    finally:
+        book.close()
+
+
 def test_only_formatting_is_no_difference(comm):
     spaced = '%%keel_step load\nhit( "load" )\nrows = list( range(1000) )  # all\nprint("loaded")'
     cells = [{"name": "load", "source": spaced}]

@@ -432,3 +432,15 @@ def test_a_timer_that_an_edit_left_behind_is_not_waited_for_once_a_run_finished(
     assert [wait.kind for wait in report(story).waits] == ["sleep"]
     story.run(RunEnd.CLEAN).step("load")
     assert report(story).waits == ()
+
+
+@pytest.mark.parametrize("mine", [False, True], ids=["whole record foreign", "an own one since"])
+def test_a_record_of_somebody_else_is_not_saved_since_nothing_puts_it_back(story, mine):
+    entry = story.run().step("fit")
+    story.untrusted = frozenset({entry.entry})
+    if mine:
+        story.run().step("fit")
+    shown = row_of(story)
+    expected = ("saved", None) if mine else ("stale", "its record was not written with your key")
+    assert shown.state == expected[0]
+    assert expected[1] in (None, shown.why)

@@ -2,8 +2,10 @@
 
 import { sideBySide } from './code';
 import { button, h } from './dom';
-import { Details, InputPair, NotStored, Output, Step } from './model';
+import { bits } from './bits';
+import { Details, InputPair, NotStored, Output, State, Step, counted } from './model';
 import { Action, Source } from './source';
+import { named, renamed } from './words';
 
 const WORDS: Readonly<Record<Action, { word: string; title: string }>> = {
   replay: { word: 'Replay', title: 'Run this cell: what is recorded comes back, nothing executes if it is still valid' },
@@ -14,6 +16,9 @@ const WORDS: Readonly<Record<Action, { word: string; title: string }>> = {
   revive: { word: 'Revive', title: 'Its deaths are counted anew: it may run again' }
 };
 
+/** Its cell has the kernel: whatever is wished now would only wait behind it. */
+const UNDER_WAY: ReadonlySet<State> = new Set(['running', 'waiting', 'sleeping']);
+
 export interface Offer {
   actions: readonly Action[];
   press: (action: Action) => void;
@@ -21,8 +26,9 @@ export interface Offer {
 
 /** What can be done with a step as it stands: nothing is accepted or branched from where nothing is recorded. */
 export function offered(source: Source, step: Step | undefined): Action[] {
-  const wanted: Action[] =
-    step?.state === 'dead'
+  const wanted: Action[] = UNDER_WAY.has(step?.state ?? 'recorded')
+    ? []
+    : step?.state === 'dead'
       ? ['revive', 'forget']
       : step?.recorded_at == null
         ? ['rerun']
@@ -37,7 +43,7 @@ export function detailsOf(details: Details, offer: Offer): HTMLElement {
   const differs = code.some(line => line.kind !== 'same' && line.kind !== 'fold');
   return h(
     'section',
-    { class: 'keel-details', 'aria-label': `Step ${details.step}` },
+    { class: 'keel-details', 'aria-label': `Step ${named(details.step)}` },
     h(
       'div',
       { class: 'keel-details-head' },
@@ -57,7 +63,7 @@ export function detailsOf(details: Details, offer: Offer): HTMLElement {
 
 /** With a capital letter, unless it begins with the step's own name. */
 function sentence(text: string, step: string): string {
-  return text.startsWith(step) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+  return renamed(text.startsWith(step) ? text : text.charAt(0).toUpperCase() + text.slice(1), step);
 }
 
 function actionButton(action: Action, offer: Offer): HTMLButtonElement {
@@ -88,8 +94,8 @@ function codeTable(rows: ReturnType<typeof sideBySide>): HTMLElement {
         h(
           'tr',
           { class: `keel-line-${kind}` },
-          side('keel-recorded', recorded, kind === 'same' ? '' : 'Removed: '),
-          side('keel-current', current, kind === 'same' ? '' : 'Added: ')
+          side('keel-recorded', recorded, kind === 'same' ? '' : 'Removed: ', current),
+          side('keel-current', current, kind === 'same' ? '' : 'Added: ', recorded)
         )
       );
     }
@@ -98,11 +104,11 @@ function codeTable(rows: ReturnType<typeof sideBySide>): HTMLElement {
   return h('div', { class: 'keel-scroll', tabindex: 0, role: 'region', 'aria-label': 'Code, recorded beside current' }, table);
 }
 
-function side(name: string, text: string | null, said: string): HTMLElement {
+function side(name: string, text: string | null, said: string, other: string | null): HTMLElement {
   if (text === null) {
     return h('td', { class: `${name} keel-absent` });
   }
-  return h('td', { class: name }, said !== '' && h('span', { class: 'keel-hidden' }, said), text === '' ? ' ' : text);
+  return h('td', { class: name }, said !== '' && h('span', { class: 'keel-hidden' }, said), ...(text === '' ? [' '] : said === '' || other === null ? [text] : bits(text, other)));
 }
 
 function inputTable(inputs: readonly InputPair[]): HTMLElement {
@@ -110,7 +116,7 @@ function inputTable(inputs: readonly InputPair[]): HTMLElement {
   const body = h('tbody');
   for (const pair of rows) {
     const verdict = pair.same === null ? '' : pair.same ? 'equal' : 'differs';
-    const said = [verdict, pair.weak ? 'weakly compared' : '', pair.producer ? `made by ${pair.producer}` : ''];
+    const said = [verdict, pair.weak ? 'weakly compared' : '', pair.producer ? `made by ${maker(pair.producer)}` : ''];
     body.append(
       h(
         'tr',
@@ -124,6 +130,11 @@ function inputTable(inputs: readonly InputPair[]): HTMLElement {
   }
   const head = ['Input', 'Recorded', 'Current', 'Compared'].map(word => h('th', { scope: 'col' }, word));
   return h('table', { class: 'keel-inputs' }, h('caption', { class: 'keel-hidden' }, 'Inputs, old and new'), h('thead', {}, h('tr', {}, ...head)), body);
+}
+
+/** `cell 2` or `step load`, a long name shortened. */
+function maker(producer: string): string {
+  return producer.startsWith('step ') ? `step ${named(producer.slice(5))}` : named(producer);
 }
 
 function outputs(details: Details): HTMLElement | null {
@@ -152,5 +163,9 @@ function output(one: Output): HTMLElement {
   if (one.png) {
     return h('img', { src: `data:image/png;base64,${one.png}`, alt: one.text || 'a picture that the step showed' });
   }
-  return h('pre', { class: one.kind === 'stderr' || one.kind === 'error' ? 'keel-note' : '' }, one.text);
+  const text = h('pre', { class: one.kind === 'stderr' || one.kind === 'error' ? 'keel-note' : '', tabindex: 0 }, one.text);
+  if (!one.cut) {
+    return text;
+  }
+  return h('div', {}, text, h('p', { class: 'keel-note' }, `${counted(one.cut, 'character')} more in the record`));
 }

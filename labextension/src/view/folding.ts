@@ -20,19 +20,23 @@ export interface Folded {
   deaths: (Mark & { run: number })[];
 }
 
+/** Longer than this nothing ran: folded. So is a shorter while beside which what ran would be slivers. */
 const IDLE_S = 60;
-const GAP_PART = 0.03;
+const SHORT_S = 2;
+const GAP_PART = 0.05;
 /** What took next to no time is a sliver, also where it is the last one. */
 const THIN = 0.015;
 
-/** Lay attempts and deaths out between 0 and 1. Gaps longer than a minute in which nothing ran take 3 % each. */
+/** Lay attempts and deaths out between 0 and 1. Gaps in which nothing ran for long take 5 % each. */
 export function folded(attempts: readonly Attempt[], deaths: readonly { run: number; at: number }[], now: number): Folded {
   const ordered = [...attempts].sort((a, b) => a.started_at - b.started_at);
   const spans = ordered.map(one => [one.started_at, one.started_at + Math.max(0, lasted(one, now))] as const);
+  const ran = spans.reduce((sum, [from, to]) => sum + to - from, 0);
+  const idle = Math.min(IDLE_S, Math.max(SHORT_S, ran / 2));
   const busy: [number, number][] = [];
   for (const [from, to] of spans) {
     const last = busy[busy.length - 1];
-    if (last && from - last[1] <= IDLE_S) {
+    if (last && from - last[1] <= idle) {
       last[1] = Math.max(last[1], to);
     } else {
       busy.push([from, to]);
@@ -48,7 +52,7 @@ export function folded(attempts: readonly Attempt[], deaths: readonly { run: num
       return { attempt, left: Math.min(place(from), 1 - width), width };
     }),
     gaps: busy.slice(1).map(([from], at) => ({ at: place(from) - GAP_PART / 2, text: '', seconds: from - busy[at]![1] })),
-    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: place(death.at), text: `Run ${death.run} died`, run: death.run }))
+    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: Math.min(1, place(death.at) + THIN), text: `Run ${death.run} died`, run: death.run }))
   };
 }
 

@@ -4,6 +4,11 @@
  * Plain values only: names, digests' verdicts, sizes and short previews. Never a payload.
  */
 
+import { named } from './words';
+
+/** Output of `%keel lineage` that holds a flow. */
+export const MIME = 'application/vnd.keel.lineage.v1+json';
+
 /** The states of a badge, the one that is shown first in front (FRONTEND.md, Behaviour). */
 export const PRECEDENCE = [
   'dead',
@@ -81,6 +86,8 @@ export interface Flow {
   lanes?: Lane[];
   /** Another kernel that holds the flow. */
   held?: Held | null;
+  /** No kernel compares: only the recorded side is known. */
+  alone?: boolean;
 }
 
 export interface Lane {
@@ -114,6 +121,8 @@ export interface InputPair {
 export interface Output {
   kind: string;
   text: string;
+  /** Characters of the text that are left out here, where it is long. */
+  cut?: number;
   /** A picture as base64, where it is small and its record is the owner's. */
   png?: string;
 }
@@ -196,11 +205,12 @@ export function headline(flow: Flow): string {
   }
   const differing = flow.steps.filter(isDifferent);
   if (differing.length === 0) {
-    return `${counted(total, 'step')}, all as recorded`;
+    const open = flow.steps.filter(step => !isSaved(step)).length;
+    return `${counted(total, 'step')}, ${open === 0 ? 'all as recorded' : `none differs; ${open} not recorded yet`}`;
   }
   const first = differing[0]!;
   const part = first.differs.length > 0 ? first.differs.join(', ') : first.state;
-  return `${differing.length} of ${total} ${differing.length === 1 ? 'differs' : 'differ'}; first at ${first.name} (${part})`;
+  return `${differing.length} of ${total} ${differing.length === 1 ? 'differs' : 'differ'}; first at ${named(first.name)} (${part})`;
 }
 
 const UNLIKE: ReadonlySet<State> = new Set(['dead', 'ambiguous', 'failed', 'interrupted', 'diverged', 'stale']);
@@ -214,6 +224,11 @@ export function isDifferent(step: Step): boolean {
 /** Whether everything that a step left is in the journal. */
 export function isSaved(step: Step): boolean {
   return KEPT.has(step.state);
+}
+
+/** Whether a step has a record, of a cell or of inputs that are other ones now. */
+export function isChanged(step: Step): boolean {
+  return step.recorded_at !== null && (step.state === 'diverged' || step.state === 'stale');
 }
 
 /** Whether a step is in the journal and not in memory: what Recover brings back. */

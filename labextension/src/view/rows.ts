@@ -2,7 +2,7 @@
 
 import { Child, h, icon, shape } from './dom';
 import { LaneRow } from './lanes';
-import { Step } from './model';
+import { Step, isSaved } from './model';
 import { LOOKS, fullText, gained } from './states';
 import { clock, duration, size } from './words';
 
@@ -20,6 +20,8 @@ export interface RowAt {
   focusable: boolean;
   expanded: boolean;
   now: number;
+  /** No kernel says what is now. */
+  alone: boolean;
 }
 
 export function row(at: RowAt): HTMLDivElement {
@@ -45,10 +47,10 @@ export function row(at: RowAt): HTMLDivElement {
       'span',
       { role: 'rowheader', class: 'keel-name' },
       h('span', { class: `keel-state keel-tone-${look.tone}` }, icon(look.icon)),
-      h('span', { class: 'keel-name-text' }, step.name)
+      h('span', { class: 'keel-name-text', dir: 'ltr' }, step.name)
     ),
     h('span', { role: 'gridcell', class: 'keel-recorded' }, ...recorded(step, at.now)),
-    h('span', { role: 'gridcell', class: 'keel-current' }, h('span', { class: `keel-word keel-tone-${look.tone}` }, ...current(step)))
+    h('span', { role: 'gridcell', class: 'keel-current' }, h('span', { class: `keel-word keel-tone-${look.tone}` }, ...current(step, at.alone)))
   );
   element.style.transform = `translateY(${at.index * ROW}px)`;
   return element;
@@ -59,13 +61,25 @@ function recorded(step: Step, now: number): Child[] {
   if (step.recorded_at === null) {
     return ['no record'];
   }
-  const first = [clock(step.recorded_at, now), duration(step.took_s)].filter(Boolean).join(' · ');
-  return [first, roomy(step.bytes ? ` · ${size(step.bytes)}` : '')];
+  const at = clock(step.recorded_at, now);
+  const took = step.took_s === null ? '' : ` · ${duration(step.took_s)}`;
+  const held = step.bytes ? ` · ${size(step.bytes)}` : '';
+  // Beside a date there is no room for more.
+  return at.length > TIME ? [at, roomy(took + held)] : [at + took, roomy(held)];
 }
 
-function current(step: Step): Child[] {
-  if (step.differs.length > 0 && step.state !== 'dead') {
-    return [`${step.differs.join(', ')} ${step.decision === 'executed' && step.state !== 'diverged' ? 'differed' : 'differs'}`];
+const TIME = 5;
+
+function current(step: Step, alone: boolean): Child[] {
+  if (alone && isSaved(step)) {
+    return ['—'];
+  }
+  const parts = step.differs.join(', ');
+  if (parts !== '' && step.state === 'diverged') {
+    return [`${parts} ${step.differs.length === 1 ? 'differs' : 'differ'}`];
+  }
+  if (parts !== '' && step.state !== 'dead') {
+    return [step.state, roomy(`, ${parts} differed`)];
   }
   if (step.state === 'replayed' && gained(step) >= 0.001) {
     return ['replayed', roomy(`, ${duration(gained(step))} saved`)];

@@ -1,7 +1,7 @@
 /** How each state looks and reads: word, icon, shape of the outline and full text. Never colour alone. */
 
 import { State, Step, counted } from './model';
-import { clock, duration, shortDuration, size } from './words';
+import { clock, duration, named, shortDuration, size } from './words';
 
 /** Tone picks the colour, shape the outline: both are named in `style/view.css`. */
 export interface Look {
@@ -52,10 +52,15 @@ export function pillWord(step: Step): string {
   return LOOKS[step.state].word;
 }
 
+/** What a running step took last time, for a second line in its pill: `of 4m`. */
+export function lastWord(step: Step): string {
+  return step.state !== 'running' || step.took_s === null || step.took_s < 1 ? '' : `of ${shortDuration(step.took_s)}`;
+}
+
 /** The whole truth about a step in one or two sentences: tooltip and accessible name. */
 export function fullText(step: Step, now: number): string {
   const why = step.why ? `: ${step.why}` : '';
-  return `Step ${step.name}: ${sentence(step, now)}${needsWhy(step.state) ? why : ''}`;
+  return `Step ${named(step.name)}: ${sentence(step, now)}${needsWhy(step.state) ? why : ''}`;
 }
 
 function needsWhy(state: State): boolean {

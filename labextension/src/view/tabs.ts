@@ -3,8 +3,8 @@
 import { button, h } from './dom';
 import { folded } from './folding';
 import { lostText } from './details';
-import { StorageAnswer, TimelineAnswer } from './model';
-import { clock, duration, size } from './words';
+import { Attempt, StorageAnswer, TimelineAnswer } from './model';
+import { clock, duration, named, size } from './words';
 
 export const PAGE = 200;
 
@@ -17,7 +17,7 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
   for (const { attempt, left, width } of bars) {
     const took = attempt.took_s === null ? '' : `, took ${duration(attempt.took_s)}`;
     const again = attempt.attempt > 1 ? `, attempt ${attempt.attempt}` : '';
-    const said = `${attempt.step}: ${attempt.end}${again}, ${clock(attempt.started_at, answer.now)}${took}`;
+    const said = `${named(attempt.step)}: ${attempt.end}${again}, ${clock(attempt.started_at, answer.now)}${took}`;
     const bar = h('button', { type: 'button', class: 'keel-bar-row', 'data-keel-step': attempt.step, 'aria-label': said, title: said });
     bar.addEventListener('click', () => open(attempt.step));
     const fill = h('span', { class: `keel-fill keel-end-${attempt.end}` });
@@ -31,7 +31,7 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
       track.append(mark('keel-death', death.at, death.text));
     }
     track.append(fill);
-    bar.append(h('span', { class: 'keel-bar-name' }, attempt.step), track, h('span', { class: 'keel-bar-end' }, attempt.end));
+    bar.append(h('span', { class: 'keel-bar-name', dir: 'ltr' }, attempt.step), track, h('span', { class: 'keel-bar-end' }, attempt.end));
     list.append(h('li', {}, bar));
   }
   const notes = [
@@ -42,9 +42,18 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
     'div',
     {},
     answer.older > 0 && button(`Load older (${answer.older})`, 'older', older),
+    axis(bars.map(bar => bar.attempt), answer.now),
     list,
     notes.length > 0 && h('p', { class: 'keel-note' }, notes.join(' · '))
   );
+}
+
+/** From when to when, above the bars. */
+function axis(attempts: readonly Attempt[], now: number): HTMLElement {
+  const from = Math.min(...attempts.map(one => one.started_at));
+  const to = Math.max(...attempts.map(one => one.started_at + (one.took_s ?? (one.end === 'running' ? now - one.started_at : 0))));
+  const ends = [clock(from, now), clock(to, now)];
+  return h('div', { class: 'keel-bar-row keel-axis', 'aria-hidden': 'true' }, h('span'), h('span', { class: 'keel-axis-ends' }, ...ends.map(end => h('span', {}, end))), h('span'));
 }
 
 function mark(name: string, at: number, title: string): HTMLElement {
@@ -62,20 +71,20 @@ export function storage(answer: StorageAnswer): HTMLElement {
       h(
         'tr',
         { 'data-keel-step': step.name },
-        h('th', { scope: 'row' }, step.name),
+        h('th', { scope: 'row', title: step.name }, named(step.name)),
         h('td', { class: 'keel-number' }, size(step.bytes)),
         h('td', { class: 'keel-number' }, String(step.records))
       )
     );
   }
-  const lost = steps.flatMap(step => step.not_stored.map(item => `${step.name}: ${lostText(item)}`));
+  const lost = steps.flatMap(step => step.not_stored.map(item => `${named(step.name)}: ${lostText(item)}`));
   const head = ['Step', 'Size', 'Records'].map(word => h('th', { scope: 'col', class: word === 'Step' ? '' : 'keel-number' }, word));
   return h(
     'div',
     {},
     h('p', {}, `${size(total)} in all: ${size(answer.objects)} values, ${size(answer.segments + answer.duckdb)} journal`),
     h('p', { class: 'keel-note', title: answer.folder }, `in ${lastParts(answer.folder)}`),
-    h('table', { class: 'keel-inputs' }, h('caption', { class: 'keel-hidden' }, 'Size of every step'), h('thead', {}, h('tr', {}, ...head)), body),
+    h('table', { class: 'keel-inputs keel-sizes' }, h('caption', { class: 'keel-hidden' }, 'Size of every step'), h('thead', {}, h('tr', {}, ...head)), body),
     lost.length > 0 && h('div', { class: 'keel-heading' }, 'Could not be stored'),
     lost.length > 0 && h('ul', {}, ...lost.map(text => h('li', {}, text)))
   );

@@ -6,9 +6,11 @@
 
 import { detailsOf, offered } from './details';
 import { h } from './dom';
+import { emptyState } from './empty';
 import { lanePicker } from './lanepicker';
 import { LaneRow, lanes } from './lanes';
-import { Flow, Lane, Step, headline, isDifferent } from './model';
+import { Details, Flow, Lane, Step, headline, isDifferent } from './model';
+import { whileAsked } from './patience';
 import { ROW, gutterWidth, row } from './rows';
 import { Action, Source } from './source';
 import { scrolledTo, visible } from './window';
@@ -19,11 +21,14 @@ const TALLEST = 12;
 
 export class LineageView {
   readonly node: HTMLElement;
-  private readonly head = h('p', { class: 'keel-headline', role: 'status' });
+  private readonly head = h('p', { class: 'keel-headline' });
+  /** Why the kernel has no part in what is shown. */
+  private readonly reason = h('p', { class: 'keel-reason' });
   /** What came of the last thing that somebody did here. */
   private readonly said = h('p', { class: 'keel-said', role: 'status' });
   private readonly lane = h('span', { class: 'keel-lane-home' });
   private readonly only = h('input', { type: 'checkbox' });
+  private readonly filter = h('label', { class: 'keel-filter' }, this.only, ' changed only');
   private readonly grid: HTMLElement;
   private readonly space = h('div', { class: 'keel-space', role: 'presentation' });
   private readonly empty = h('div', { class: 'keel-empty' });
@@ -39,6 +44,8 @@ export class LineageView {
   private selected: string | null = null;
   private opened: string | null = null;
   private filterTouched = false;
+  /** What the opened step's details show now. */
+  private detailed = '';
   private frame = 0;
 
   constructor(
@@ -61,7 +68,8 @@ export class LineageView {
     this.node = h(
       'div',
       { class: 'keel-lineage' },
-      h('div', { class: 'keel-bar' }, this.head, this.lane, h('label', { class: 'keel-filter' }, this.only, ' changed only')),
+      h('div', { class: 'keel-bar' }, this.head, this.lane, this.filter),
+      this.reason,
       this.said,
       this.grid,
       this.empty,
@@ -85,9 +93,11 @@ export class LineageView {
     this.sized?.observe(this.grid);
   }
 
-  /** Show a flow; null with a reason where there is none to show. */
-  update(flow: Flow | null, reason = ''): void {
+  /** Show a flow; null with a reason where there is none to show. `example`: how a notebook gets its first step. */
+  update(flow: Flow | null, reason = '', example = flow !== null): void {
     this.flow = flow;
+    this.reason.textContent = flow ? reason : '';
+    this.filter.hidden = !flow || flow.steps.length === 0;
     if (!this.filterTouched && flow) {
       this.only.checked = flow.steps.length > MANY && flow.steps.some(isDifferent);
     }
@@ -98,7 +108,10 @@ export class LineageView {
     }
     this.head.textContent = flow ? headline(flow) : reason;
     this.drawLanes(flow?.lanes ?? []);
-    this.empty.replaceChildren(...(flow && flow.steps.length > 0 ? [] : emptyState(flow !== null)));
+    const empty = example && !flow?.steps.length;
+    if (empty !== this.empty.childElementCount > 0) {
+      this.empty.replaceChildren(...(empty ? emptyState() : []));
+    }
     this.refill();
     if (this.opened !== null) {
       this.open(this.opened);
@@ -164,6 +177,7 @@ export class LineageView {
     this.grid.hidden = steps.length === 0;
     this.grid.setAttribute('aria-rowcount', String(this.shown.length + 1));
     this.space.style.height = `${this.shown.length * ROW}px`;
+    this.grid.style.setProperty('--keel-high', `${(this.shown.length + 1) * ROW + 2}px`);
     if (!this.grid.classList.contains('keel-tall')) {
       this.grid.style.height = `${Math.min(TALLEST, Math.max(1, this.shown.length)) * ROW + ROW}px`;
     }
@@ -205,7 +219,8 @@ export class LineageView {
     const picked = step.name === this.selected;
     const lane = this.only.checked ? LONE : (this.laneOf.get(step.name) ?? LONE);
     const now = this.flow?.now ?? 0;
-    return row({ step, lane, lanes: this.lanes, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now });
+    const alone = this.flow?.alone ?? false;
+    return row({ step, lane, lanes: this.lanes, index, selected: picked, focusable: picked, expanded: step.name === this.opened, now, alone });
   }
 
   private focused(): HTMLElement | null {
@@ -267,29 +282,39 @@ export class LineageView {
   private open(name: string | null): void {
     if (name !== this.opened) {
       this.said.textContent = '';
+      this.below.replaceChildren(); // what another step was is not shown as this one
+      this.detailed = '';
     }
     this.opened = name;
     this.draw();
     if (name === null) {
-      this.below.replaceChildren();
       return;
     }
-    this.source.details(name).then(
-      details => {
-        if (this.opened === name) {
-          const actions = offered(
-            this.source,
-            this.flow?.steps.find(step => step.name === name)
-          );
-          this.below.replaceChildren(detailsOf(details, { actions, press: action => this.press(action, name) }));
-        }
-      },
-      (problem: unknown) => {
-        if (this.opened === name) {
-          this.below.replaceChildren(h('p', { class: 'keel-note', role: 'alert' }, words(problem)));
-        }
-      }
+    const note = (text: string, role?: string): void => {
+      this.detailed = '';
+      this.below.replaceChildren(h('p', { class: 'keel-note', role }, text));
+    };
+    const answered = whileAsked(text => this.opened === name && this.detailed === '' && note(text));
+    this.source
+      .details(name)
+      .then(
+        details => this.opened === name && this.detail(name, details),
+        (problem: unknown) => this.opened === name && note(words(problem), 'alert')
+      )
+      .finally(answered);
+  }
+
+  /** Only where it is news: who reads, scrolls or has the focus on a button in there is left alone. */
+  private detail(name: string, details: Details): void {
+    const actions = offered(
+      this.source,
+      this.flow?.steps.find(step => step.name === name)
     );
+    const news = JSON.stringify([details, actions]);
+    if (news !== this.detailed) {
+      this.detailed = news;
+      this.below.replaceChildren(detailsOf(details, { actions, press: action => this.press(action, name) }));
+    }
   }
 
   private press(action: Action, name: string): void {
@@ -308,15 +333,4 @@ const LONE: LaneRow = { at: 0, through: [], from: [], to: [] };
 
 export function words(problem: unknown): string {
   return problem instanceof Error ? problem.message : String(problem);
-}
-
-/** What stands where there is nothing yet: two sentences and an example to copy. */
-function emptyState(loaded: boolean): HTMLElement[] {
-  if (!loaded) {
-    return [];
-  }
-  return [
-    h('p', {}, 'A step is a cell whose result survives the kernel. Put one line on top of a cell and run it:'),
-    h('pre', { class: 'keel-example' }, '%%keel_step load\nrows = fetch_everything()')
-  ];
 }

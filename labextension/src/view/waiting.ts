@@ -6,7 +6,7 @@
 
 import { button, h } from './dom';
 import { Wait, WaitingAnswer } from './model';
-import { clock } from './words';
+import { clock, named } from './words';
 
 /** Sends an answer and says in one sentence what came of it; null where nobody can answer from here. */
 export type Answering = ((promise: string, value: unknown) => Promise<string>) | null;
@@ -24,7 +24,7 @@ export function waiting(answer: WaitingAnswer, send: Answering): HTMLElement {
 }
 
 function answeredText(one: WaitingAnswer['answered'][number], now: number): string {
-  return `${one.name} (${one.step}) at ${clock(one.at, now)}, ${one.by === 'owner' ? 'by the owner' : 'with its token'}`;
+  return `${named(one.name)} (${named(one.step)}) at ${clock(one.at, now)}, ${one.by === 'owner' ? 'by the owner' : 'with its token'}`;
 }
 
 function waitItem(wait: Wait, now: number, send: Answering): HTMLElement {
@@ -33,7 +33,7 @@ function waitItem(wait: Wait, now: number, send: Answering): HTMLElement {
   const item = h(
     'li',
     { 'data-keel-step': wait.step, 'data-keel-wait': wait.name },
-    h('div', {}, h('b', {}, wait.name), ` (${wait.step}) ${what} since ${clock(wait.since, now)}${until}`)
+    h('div', {}, h('b', {}, named(wait.name)), ` (${named(wait.step)}) ${what} since ${clock(wait.since, now)}${until}`)
   );
   if (wait.kind === 'promise' && send) {
     item.append(answerForm(wait, send));
@@ -46,7 +46,7 @@ function answerForm(wait: Wait, send: NonNullable<Answering>): HTMLElement {
     type: 'text',
     class: 'keel-answer',
     placeholder: 'value as JSON (optional)',
-    'aria-label': `Answer to ${wait.name}, as JSON`,
+    'aria-label': `Answer to ${named(wait.name)}, as JSON`,
     spellcheck: 'false'
   });
   const said = h('p', { class: 'keel-note', role: 'status' });
@@ -66,7 +66,7 @@ function answerForm(wait: Wait, send: NonNullable<Answering>): HTMLElement {
     }
     said.textContent = '';
     const yes = button('Answer', 'confirm', () => go(read.value));
-    form.replaceChildren(h('span', {}, `Answer ${wait.name} with ${JSON.stringify(read.value)}? It cannot be taken back.`), yes);
+    form.replaceChildren(h('span', {}, `Answer ${named(wait.name)} with ${JSON.stringify(read.value)}? It cannot be taken back.`), yes);
     form.append(button('Cancel', 'cancel', ask));
     yes.focus();
   };

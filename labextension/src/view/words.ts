@@ -53,8 +53,31 @@ export function size(bytes: number): string {
 export function clock(at: number, now: number): string {
   const there = new Date(at * 1000);
   const time = there.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false });
-  const today = there.toDateString() === new Date(now * 1000).toDateString();
-  return today ? time : `${there.toISOString().slice(0, 10)} ${time}`;
+  const present = new Date(now * 1000);
+  if (there.toDateString() === present.toDateString()) {
+    return time;
+  }
+  const day = there.toLocaleDateString([], { day: 'numeric', month: 'short' });
+  return there.getFullYear() === present.getFullYear() ? `${day} ${time}` : `${day} ${there.getFullYear()} ${time}`;
+}
+
+const LONGEST = 48;
+const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+/**
+ * A name as it stands in a sentence: a long one loses its middle, and one that is written from right to left, or turns
+ * the writing around, stays among itself.
+ */
+export function named(name: string): string {
+  const letters = [...name];
+  const short = letters.length <= LONGEST ? name : `${letters.slice(0, 30).join('')}…${letters.slice(-15).join('')}`;
+  return TURNS.test(short) ? `\u2066${short}\u2069` : short;
+}
+
+/** A text that others wrote around a name, with the name as `named` has it. */
+export function renamed(text: string, name: string): string {
+  const shown = named(name);
+  return name === '' || shown === name ? text : text.split(name).join(shown);
 }
 
 function trimmed(value: number, digits: number): string {
