@@ -1,6 +1,6 @@
 /** The step line of a cell, as `keel_notebook/core/options.py` reads it. Pure text. */
 
-import { Flow } from './view/model';
+import { Flow, MIME } from './view/model';
 
 const MAGIC = /^%%keel_step(?:[ \t]+(.*))?$/;
 const COMMENT = /^#\s*keel:\s*step(?:[ \t]+(.*))?$/;
@@ -28,6 +28,12 @@ export function stepIn(source: string, cellId: string, known: ReadonlySet<string
 /** The steps that may go by a cell's id: none unless auto mode is on. */
 export function automatic(flow: Flow | null): ReadonlySet<string> {
   return new Set(flow?.auto == null ? [] : flow.steps.map(step => step.name));
+}
+
+/** The flow that the last of these outputs with a lineage holds. */
+export function heldIn(outputs: readonly object[]): Flow | null {
+  const flows = outputs.flatMap(output => ('data' in output ? [(output.data as Record<string, unknown> | undefined)?.[MIME]] : []));
+  return (flows.filter(Boolean).pop() as Flow | undefined) ?? null;
 }
 
 /** Whether a notebook of these cells has anything to do with keel. */

@@ -16,8 +16,9 @@ import { Client, CommLike, LateError, MissingError } from './client';
 import { LOAD, calm, opened, ownShell } from './kernel';
 import { log } from './log';
 import { Link, NOTHING, afterDeath, withRunning } from './model';
-import { automatic, stepIn, usesKeel } from './steps';
-import { Flow, MIME } from './view/model';
+import { automatic, heldIn, stepIn, usesKeel } from './steps';
+import { Timers } from './timers';
+import { Flow } from './view/model';
 
 const CALM_MS = 150;
 const TYPING_MS = 500;
@@ -54,7 +55,7 @@ export class NotebookWatch implements IDisposable {
   private signature = '';
   /** The life of a kernel in which loading keel was tried. */
   private loadTried = -1;
-  private timers = new Map<string, ReturnType<typeof setTimeout>>();
+  private readonly timers = new Timers();
   /** Counts the lives of kernels: an attempt to link belongs to one of them. */
   private life = 0;
   private linking: { life: number; done: Promise<void> } | null = null;
@@ -117,14 +118,12 @@ export class NotebookWatch implements IDisposable {
 
   /** The flow that an output of `%keel lineage` in the notebook holds, the last one: what is known without a kernel. */
   held(): Flow | null {
-    const all = this.codeCells().flatMap(cell => cell.model.outputs.toJSON());
-    const flows = all.flatMap(output => ('data' in output && output.data ? [(output.data as Record<string, unknown>)[MIME]] : []));
-    return (flows.filter(Boolean).pop() as Flow | undefined) ?? null;
+    return heldIn(this.codeCells().flatMap(cell => cell.model.outputs.toJSON()));
   }
 
   /** Ask anew; several wishes within a moment are one question. */
   refresh(after = CALM_MS): void {
-    this.soon('refresh', after, () => void this.ask());
+    this.timers.soon('refresh', after, () => void this.ask(), true);
   }
 
   /**
@@ -142,7 +141,7 @@ export class NotebookWatch implements IDisposable {
   take(flow: Flow): void {
     this.told = flow;
     if (flow.held || flow.steps.some(step => step.state === 'saving')) {
-      this.soon('look', flow.held ? LOOK_AGAIN_MS : LOOK_MS, () => void this.ask());
+      this.timers.soon('look', flow.held ? LOOK_AGAIN_MS : LOOK_MS, () => void this.ask());
     }
     log('flow', flow);
     this._changed.emit();
@@ -153,7 +152,7 @@ export class NotebookWatch implements IDisposable {
       return;
     }
     this._isDisposed = true;
-    this.timers.forEach(timer => clearTimeout(timer));
+    this.timers.dispose();
     this.client.disconnect(new MissingError());
     MessageLoop.removeMessageHook(this.panel, this.shown);
     NotebookActions.executionScheduled.disconnect(this.onSent, this);
@@ -201,7 +200,7 @@ export class NotebookWatch implements IDisposable {
     }
     const mine = this.life;
     this.stand('connecting');
-    this.soon('slow', SLOW_MS, () => this.link === 'connecting' && this.stand('busy'));
+    this.timers.soon('slow', SLOW_MS, () => this.link === 'connecting' && this.stand('busy'));
     try {
       await kernel.info; // the kernel is there and has answered once
       let hello = await this.hello(kernel);
@@ -227,7 +226,7 @@ export class NotebookWatch implements IDisposable {
         this.stand('gone'); // the kernel went away meanwhile: its next status brings us back
       }
     } finally {
-      clearTimeout(this.timers.get('slow'));
+      this.timers.drop('slow');
     }
   }
 
@@ -323,7 +322,7 @@ export class NotebookWatch implements IDisposable {
         return;
       case 'idle':
         if (this.link === 'gone' || this.link === 'no-kernel') {
-          this.soon('link', CALM_MS, () => void this.link_());
+          this.timers.soon('link', CALM_MS, () => void this.link_());
         }
         return;
       default:
@@ -345,11 +344,11 @@ export class NotebookWatch implements IDisposable {
   private onKernel(): void {
     this.deaths = 0;
     this.cut();
-    this.soon('link', CALM_MS, () => void this.link_());
+    this.timers.soon('link', CALM_MS, () => void this.link_());
   }
 
   private onContent(): void {
-    this.soon('typing', TYPING_MS, () => {
+    this.timers.soon('typing', TYPING_MS, () => {
       if (this.link === 'ready') {
         this.refresh();
       } else if (this.link === 'plain') {
@@ -362,15 +361,15 @@ export class NotebookWatch implements IDisposable {
   private onSent(_: unknown, { notebook, cell }: { notebook: unknown; cell: { model: { id: string } } }): void {
     if (notebook === this.panel.content) {
       this.sent.push({ id: cell.model.id, since: Date.now() });
-      this.soon('draw', 0, () => this._changed.emit());
-      this.soon('meanwhile', LOOK_MS, () => void this.meanwhile());
+      this.timers.soon('draw', 0, () => this._changed.emit());
+      this.timers.soon('meanwhile', LOOK_MS, () => void this.meanwhile());
     }
   }
 
   private async meanwhile(): Promise<void> {
     if (this.sent.length > 0 && this.beside) {
       await this.ask();
-      this.soon('meanwhile', LOOK_AGAIN_MS, () => void this.meanwhile());
+      this.timers.soon('meanwhile', LOOK_AGAIN_MS, () => void this.meanwhile());
     }
   }
 
@@ -389,21 +388,7 @@ export class NotebookWatch implements IDisposable {
     if (this.link === 'ready') {
       this.refresh();
     } else if (this.link === 'missing' || this.link === 'plain') {
-      this.soon('link', CALM_MS, () => void this.link_()); // this cell may have been the one that loads keel
+      this.timers.soon('link', CALM_MS, () => void this.link_()); // this cell may have been the one that loads keel
     }
-  }
-
-  private soon(what: string, after: number, then: () => void): void {
-    if (this.isDisposed || (what === 'refresh' && this.timers.has(what))) {
-      return;
-    }
-    clearTimeout(this.timers.get(what));
-    const timer = setTimeout(() => {
-      this.timers.delete(what);
-      if (!this.isDisposed) {
-        then();
-      }
-    }, after);
-    this.timers.set(what, timer);
   }
 }
