@@ -115,6 +115,24 @@ def test_k36_a_renewal_that_fails_is_noted_and_stops_nothing(tmp_path):
         held.check()
 
 
+@pytest.mark.parametrize("problem", [OSError(5, "I/O"), ValueError("torn"), LeaseError(flow="f")])
+def test_k36_whatever_makes_a_renewal_fail_the_next_one_is_tried(tmp_path, problem):
+    held, lease = guard(tmp_path, ManualClock())
+    renew, tried = lease.renew, []
+
+    def fails_once():
+        tried.append(1)
+        if len(tried) == 1:
+            raise problem
+        renew()
+
+    lease.renew = fails_once
+    with held.hold():
+        wait_until(lambda: len(tried) > 2)
+        assert held.said == [type(problem).__name__]
+        held.check()
+
+
 HOLD = """
 import os, sys, time
 sys.path.insert(0, {root!r})

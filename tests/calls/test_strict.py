@@ -109,6 +109,19 @@ def test_k28_k30_z16_only_the_first_end_counts_and_completed_stays(house):
     assert again.pure
 
 
+ENDS = {"complete": FlowStatus.COMPLETED, "fail": FlowStatus.FAILED, "abort": FlowStatus.ABORTED}
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(ENDS, 2)))
+def test_z16_only_the_first_transition_out_of_running_applies(house, first, second):
+    flow = house.enter()
+    getattr(flow, first)()
+    written = len(house.journal.records(ID.flow).entries)
+    getattr(flow, second)()
+    assert house.state.status is ENDS[first]
+    assert len(house.journal.records(ID.flow).entries) == written
+
+
 def test_k30_a_status_that_cannot_be_written_only_warns(house):
     flow = house.enter()
     house.journal.problem = DiskFullError(step="x")

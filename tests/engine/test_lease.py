@@ -69,6 +69,26 @@ def test_z18_after_sigkill_the_lease_is_free_at_once_and_the_fence_is_larger(tmp
     assert lease(tmp_path, clock).acquire() == fence + 1
 
 
+def test_z18_a_holder_that_lives_keeps_it_however_late_its_heartbeat_is(tmp_path, clock, other):
+    """A C call that keeps the interpreter starves a thread: the lock decides on one machine, not the clock (K32)."""
+    child, _ = other
+    clock.at = lease(tmp_path, clock).seen().expires_at + 10 * TTL_S
+    with pytest.raises(LeaseError, match=f"pid {child.pid} on h"):
+        lease(tmp_path, clock).acquire()
+
+
+def test_o12_who_takes_over_from_a_stopped_holder_has_a_larger_fence(tmp_path, clock, other):
+    child, fence = other
+    os.kill(child.pid, signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+    try:
+        taken = lease(tmp_path, clock)
+        assert taken.take() == fence + 1
+        assert taken.seen().fence == fence + 1, "what the stopped one writes carries an older one"
+    finally:
+        os.kill(child.pid, signal.SIGCONT)
+
+
 def test_a_stopped_holder_keeps_its_lock(tmp_path, clock, other):
     child, _ = other
     os.kill(child.pid, signal.SIGSTOP)

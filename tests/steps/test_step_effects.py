@@ -251,3 +251,22 @@ def test_options_that_contradict_each_other_are_refused(book, line):
 def test_a_guarded_step_inside_another_cell_is_refused(book):
     book.run("%%capture\nget_ipython().run_cell_magic('keel_step', 'pay --effect exactly_once', 'hit(1)')\n")
     assert book.hits == []
+
+
+def test_o16_the_lease_is_held_when_the_intent_is_written(book):
+    book.ok("1")
+    journal = book.session.attached().journal.inner
+    append, held = journal.append, []
+
+    def watched(entry, *, synced=False):
+        if entry.status is Status.INTENT:
+            guard = book.session.leader().calls_of_flow().parts.guard
+            seen = guard._lease.seen()
+            held.append((guard._lease.held, seen.holder is not None, seen.fence == entry.fence > 0))
+        append(entry, synced=synced)
+
+    journal.append = watched
+    book.ok("%%keel_step pay --effect exactly_once\npaid = 1\n")
+    book.ok("def f(i): return i")
+    book.ok("%%keel_step t\nkeel.call(f, 1, effect='exactly_once')\n")
+    assert held == [(True, True, True)] * 2
