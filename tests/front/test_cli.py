@@ -476,6 +476,8 @@ def test_every_command_takes_its_place_with_in_as_well_as_by_a_word(words, nb, t
     monkeypatch.chdir("/")
     by_word = CliRunner().invoke(keel, [words[0], str(nb), *words[1:]])
     with_in = CliRunner().invoke(keel, [*words, "--in", str(nb)])
-    assert (with_in.exit_code, with_in.output) == (by_word.exit_code, by_word.output)
+    assert with_in.exit_code == by_word.exit_code == 0
+    if words[0] != "doctor":  # what it says of the drive and its room may be another a moment later
+        assert with_in.output == by_word.output
     twice = CliRunner().invoke(keel, [*words, str(nb), "--in", str(tmp_path)])
     assert (twice.exit_code, "the place is named already" in twice.stderr) == (1, True)
