@@ -57,6 +57,8 @@ class Attempt(Struct):
     began: float
     at_work: AtWork = NOBODY
     """What could be changed from outside of it when it began."""
+    ids: Mapping[str, int] = {}
+    """Which objects its inputs were."""
     guard: Held | None = None
     """The lease that the step needs, held since before its intent; given back when it has ended."""
     retries: int = 0

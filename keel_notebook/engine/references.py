@@ -15,6 +15,7 @@ from keel_notebook.core.fileholds import same
 from keel_notebook.core.inside import follow, may_hold, reached, root_of, ways
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input
 from keel_notebook.core.ports import PLAIN, Codec, FlowRecords, Known, Unpacked
+from keel_notebook.core.provenance import of_data
 from keel_notebook.core.secrets import secret_text
 from keel_notebook.core.within import COPIED
 from keel_notebook.engine.attempt import StepNow
@@ -82,6 +83,25 @@ class References(Struct, frozen=True):
                     digest = self.digest(part)
                     if digest is not None and not secret_text(way):
                         found[id(part)] = Known(one.entry, way, digest)
+        return found
+
+    def moved(
+        self, flow: FlowId, inputs: Iterable[Input], before: Mapping[str, int], values: Iterable[Any]
+    ) -> dict[int, Known]:
+        """Of some values, those that had other names when the step began, and hold what they held: ``c = a; del a``.
+
+        ``before`` are the identities of those names then. An object that died since may have left its own to another;
+        then nobody else held it, and who takes the one of equal content for it on replay ties nothing together.
+        """
+        had = {before[item.name]: item for item in inputs if item.name in before and of_data(item.digest)}
+        found: dict[int, Known] = {}
+        for value in values:
+            item = had.get(id(value))
+            if item is None or item.digest is None or type(value) in COPIED or self.digest(value) != item.digest:
+                continue
+            home, one = self.stored.get(item.name, (flow, None))
+            kept = one if one is not None and home == flow and one.digest == item.digest else None
+            found[id(value)] = kept or Known(PLAIN, item.name, item.digest)
         return found
 
     def resolver(

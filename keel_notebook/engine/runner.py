@@ -110,7 +110,8 @@ class Runner(PutBack):
         parts.world.open()
         parts.tap.open()
         used = parts.ambient_inputs.open(ambient)
-        return Attempt(entry, step, snapshot, ambient, files, used, parts.clock.monotonic(), parts.at_work())
+        ids = {name: id(parts.namespace[name]) for name in step.inputs if name in parts.namespace}
+        return Attempt(entry, step, snapshot, ambient, files, used, parts.clock.monotonic(), parts.at_work(), ids)
 
     def finish(self, attempt: Attempt, outcome: Outcome) -> Entry:
         """Record how the body ended, before the cell's reply is sent (K9). Returns the entry written.
@@ -215,7 +216,10 @@ class Runner(PutBack):
         unfinished = at_work.since(attempt.at_work, written)
         names = {name: value_at(parts.namespace, name) for name in written if name not in unfinished}
         moving = {*changed.written, *changed.apart, *at_work.names}
-        known = parts.references.of_plain_cells(step.inputs.values(), without=moving)
+        left_behind = {*changed.deleted, *changed.written} - {*changed.in_place, *changed.apart, *at_work.names}
+        before = {name: attempt.ids[name] for name in left_behind & attempt.ids.keys()}
+        known = parts.references.moved(step.flow, step.inputs.values(), before, names.values()) if before else {}
+        known |= parts.references.of_plain_cells(step.inputs.values(), without=moving)
         result = outcome.result if not at_work.holds(outcome.result) else None
         values = (*names.values(), *(result or ()))
         among = identities_within(values)

@@ -15,7 +15,7 @@ import re
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from keel_notebook.payload import closedfile, drawing, kinds, ownattributes, rebuild, registry
 from keel_notebook.payload.buffers import BufferWriter
@@ -125,8 +125,8 @@ class Writer(_pickle.Pickler):
             return self._pandas
         if _is_array(cls):
             return self._as_it_is
-        if issubclass(cls, BaseException) and _has_own_init(cls):
-            return _raised
+        if issubclass(cls, BaseException):
+            return _raised if _has_own_init(cls) else _chained
         return self._by_code.extra_reduce(cls) or (ownattributes.reduce if ownattributes.forgets(cls) else None)
 
     def _fixed(self, cls: type) -> _Reduce | None:
@@ -241,7 +241,16 @@ def _cached_property(kept: functools.cached_property[Any]) -> Any:
 
 
 def _raised(error: BaseException) -> Any:
-    return rebuild.raised, (type(error), error.args, error.__dict__ or None)
+    return _chained(error, (rebuild.raised, (type(error), error.args, error.__dict__ or None)))
+
+
+def _chained(error: BaseException, made: Any = None) -> Any:
+    """What pickle makes of an exception, and what it leaves out: the exceptions from which it was raised."""
+    if error.__cause__ is None and error.__context__ is None and not error.__suppress_context__:
+        return made or NotImplemented
+    func, args, *more = made or cast(tuple[Any, ...], error.__reduce_ex__(5))
+    carried = (more[0] if more else None, error.__cause__, error.__context__, error.__suppress_context__)
+    return func, args, carried, None, None, rebuild.fill_raised
 
 
 def _has_own_init(cls: type) -> bool:

@@ -62,6 +62,7 @@ fill_cell = Name("fill_cell")
 fill_read_only = Name("fill_read_only")
 registered = Name("registered")
 raised = Name("raised")
+fill_raised = Name("fill_raised")
 dead = Name("dead")
 closed_file = Name("closed_file")
 
@@ -169,6 +170,13 @@ class Rebuild:
         built.args = args
         built.__dict__.update(state or {})
         return built
+
+    def fill_raised(self, built: BaseException, carried: tuple[Any, Any, Any, bool]) -> None:
+        """What an exception carries, and the exceptions from which it was raised."""
+        state, cause, context, suppress = carried
+        if state is not None:
+            built.__setstate__(state)
+        built.__cause__, built.__context__, built.__suppress_context__ = cause, context, suppress
 
     def _learned(self, thing: Any, definition: tuple[str, tuple[str, ...], str] | None) -> None:
         if definition is not None:
