@@ -154,3 +154,9 @@ def test_the_owner_answers_without_the_token_and_the_record_says_so(boot, clock)
     assert second.names["out"] is True
     answers = [e for e in second.entries(Kind.PROMISE) if e.call == "answer"]
     assert [e.ambient["by"] for e in answers] == ["owner"]
+
+
+def test_z32_the_hash_that_is_kept_opens_no_other_promise_and_no_other_flow():
+    """The same token, moved boundaries included: a hash is bound to one promise of one flow."""
+    places = [("f", "f:p"), ("f", "f:q"), ("g", "f:p"), ("ff", ":p"), ("f:", "fp")]
+    assert len({waits.token_hash(flow, promise, "t" * 64) for flow, promise in places}) == len(places)
