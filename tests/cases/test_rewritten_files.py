@@ -162,6 +162,38 @@ ANEW = {
         "c = sqlite3.connect('t.sqlite'); c.execute('insert into t values (1)'); c.commit(); c.close(); del c; v = 1",
         "print(sqlite3.connect('t.sqlite').execute('select count(*) from t').fetchall())",
     ),
+    "the magic writefile": ("%%writefile a.txt\nA", PLAIN_B, SHOW),
+    "a helper of both": (
+        "def put(text):\n    with open('a.txt', 'w') as f: f.write(text)\nput('A')",
+        "put('B'); v = 1",
+        SHOW,
+    ),
+    "a thread": (
+        "import threading\ndef put():\n    with open('a.txt', 'w') as f: f.write('A')\n"
+        "t = threading.Thread(target=put); t.start(); t.join()",
+        PLAIN_B,
+        SHOW,
+    ),
+    "a query": (
+        "_ = duckdb.sql(\"copy (select 1 a) to 'a.csv'\")",
+        "_ = duckdb.sql(\"copy (select 2 a) to 'a.csv'\"); v = 1",
+        "print(open('a.csv').read())",
+    ),
+    "a memory map": (
+        "m = np.memmap('a.bin', dtype='u1', mode='w+', shape=4); m[:] = 1; m.flush(); del m",
+        "m = np.memmap('a.bin', dtype='u1', mode='r+', shape=4); m[:] = 2; m.flush(); del m; v = 1",
+        "print(open('a.bin', 'rb').read())",
+    ),
+    "an archive": (
+        "import zipfile\nwith zipfile.ZipFile('a.zip', 'w') as z: z.writestr(zipfile.ZipInfo('a'), '1')",
+        "with zipfile.ZipFile('a.zip', 'a') as z: z.writestr(zipfile.ZipInfo('b'), '2')\nv = 1",
+        "print(zipfile.ZipFile('a.zip').namelist())",
+    ),
+    "through a link": (
+        "_ = open('t.txt', 'w').write('A')\nif not os.path.islink('a.txt'): os.symlink('t.txt', 'a.txt')",
+        PLAIN_B,
+        "print(open('t.txt').read())",
+    ),
 }  # fmt: skip
 """What the plain cell does, what the step below does with the same file, what is asked of it then."""
 
