@@ -1,0 +1,123 @@
+"""Files that several steps change one after the other (DESIGN 6, Files).
+
+Where all of them replay, the file stays as the last one left it, and a step between counts with what it would hold at
+its place. Who would read a later state makes the step above execute, or stops (E031).
+"""
+
+import pytest
+
+from tests.cases.test_files import LIBRARIES, step
+from tests.cases.test_rewritten_files import SHOW, Pair
+from tests.crash.shells import Zygote
+from tests.support.notebook import Notebook
+
+pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture(scope="module")
+def zygote():
+    process = Zygote(*LIBRARIES)
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def pair(zygote, tmp_path):
+    return Pair(zygote, tmp_path)
+
+
+WRITE_1, WRITE_B = "open('a.txt', 'w').write('1'); v = 1", "open('a.txt', 'w').write('B'); v = 1"
+UP = "v = int(open('a.txt').read()); open('a.txt', 'w').write(str(v + 1))"
+READ = "v = open('a.txt').read()"
+CHAINS = {
+    "read between": ([step("one", WRITE_1), step("read", READ), step("two", WRITE_B), SHOW], []),
+    "changed and read between": (
+        [step("one", WRITE_1), step("up", UP), step("read", READ), step("more", UP), SHOW],
+        [],
+    ),
+    "read by a plain cell between": ([step("one", WRITE_1), SHOW, step("two", WRITE_B), SHOW], ["one", "two"]),
+    "read between through a name": (
+        ["OUT = Path('a.txt')", step("one", WRITE_1), "print(OUT.read_text())", step("two", WRITE_B), SHOW],
+        ["one", "two"],
+    ),
+    "read between through a function": (
+        ["def show(): print(open('a.txt').read())", step("one", WRITE_1), "show()", step("two", WRITE_B), SHOW],
+        ["one", "two"],
+    ),
+    "removed below": (
+        [step("one", WRITE_1), step("read", READ), step("gone", "os.remove('a.txt'); v = 1"), "pass"],
+        [],
+    ),
+    "read natively between": (
+        [
+            step("one", "pd.DataFrame({'a': [1]}).to_parquet('a.parquet'); v = 1"),
+            step("read", "v = pd.read_parquet('a.parquet').a[0]"),
+            step("two", "pd.DataFrame({'a': [2]}).to_parquet('a.parquet'); v = 1"),
+        ],
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_replay_knows_what_a_file_would_hold_between_two_steps(pair, chain):
+    cells, again = CHAINS[chain]
+    pair.run(*cells)
+    assert pair.run(*cells) == again
+    assert pair.run(*cells) == again
+
+
+def test_other_inputs_at_the_head_of_a_chain_and_back(pair):
+    cells = [step("one", "open('a.txt', 'w').write(str(p)); v = p"), step("up", UP), step("read", READ), SHOW]
+    for p in (1, 5, 1, 5, 5):
+        pair.run(f"p = {p}", *cells)
+
+
+EDITS = {
+    "the step that changes it": (1, UP.replace("+ 1", "+ 10")),
+    "the step that reads it between": (2, READ + " * 2"),
+}
+
+
+def _story(folder, at, edited):
+    texts = [WRITE_1, UP, READ, "open('a.txt', 'w').write('end'); v = 1"]
+    cells = [f"%%keel_step s{n}\nhit('s{n}')\n{text}\nprint(v)" for n, text in enumerate(texts)] + [SHOW]
+    nb = Notebook(folder, cells)
+    nb.run_all()
+    nb.edit(at, texts[at], edited)
+    nb.edit(at, f"hit('s{at}')", f"hit('s{at}!')")
+    return nb
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_step_reads_what_the_steps_above_it_leave_and_not_what_those_below_left(tmp_path, edit):
+    at, edited = EDITS[edit]
+    nb = _story(tmp_path, at, edited)
+    try:
+        shown = nb.rerun()
+        assert [each.text for each in shown] == (
+            ["1\n", "1\n", "11\n", "1\n", "end\n"] if at == 1 else ["1\n", "1\n", "22\n", "1\n", "end\n"]
+        )
+        assert f"file a.txt was changed below, and step s{at} was edited" in shown[0].stderr
+    finally:
+        nb.close()
+
+
+def test_where_nobody_could_tell_beforehand_a_step_stops_that_would_read_a_later_state(tmp_path):
+    """E031, and the way out works: the file is never read as a later step left it."""
+    texts = (WRITE_1, UP.replace("+ 1", "+ k"))
+    steps = (f"%%keel_step s{n}\nhit('s{n}')\n{text}" for n, text in enumerate(texts))
+    nb = Notebook(tmp_path, ["k = 1", *steps, SHOW])
+    try:
+        assert nb.run_all()[-1].text == "2\n"
+        nb.edit(0, "k = 1", "k = 10")
+        shown = nb.rerun()
+        assert "KEEL-E031" in shown[-1].error
+        assert "a.txt holds what this step or one below it left" in shown[-1].error
+        assert nb.hits == "s0 s1"
+        nb.execute("%keel rerun s0")
+        assert [nb.run(at).status for at in (1, 2)] == ["ok", "ok"]
+        assert nb.run(3).text == "11\n"
+        assert nb.hits == "s0 s1 s0 s1"
+    finally:
+        nb.close()
