@@ -81,7 +81,8 @@ def test_z33_z37_a_promise_is_answered_by_who_has_the_token_only(boot, clock):
     assert second.names["out"] == {"ok": True}
 
 
-def test_z34_z35_an_answer_of_this_process_wakes_the_waiting_cell_at_once(boot, clock):
+def test_z34_z35_an_answer_of_this_process_wakes_the_waiting_cell_at_once(boot, clock, monkeypatch):
+    monkeypatch.setattr(waits, "POLL_S", 1000.0)  # so that nothing but the notice can wake it
     kernel = boot()
     kernel.step("s", PROMISE, end=False)
     made = kernel.names["p"]
@@ -93,7 +94,7 @@ def test_z34_z35_an_answer_of_this_process_wakes_the_waiting_cell_at_once(boot, 
         waiting.set()
         seen.append(made.result())
 
-    thread = threading.Thread(target=wait)
+    thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     waiting.wait(10)
     waits.resolve(kernel.journal, clock, promise_id=made.id, token=made.token, value="yes")
