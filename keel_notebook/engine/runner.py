@@ -32,6 +32,9 @@ from keel_notebook.errors import CallTimeoutError, KeelError
 _CHANGED = "This step changed it: it executes again where a cell that is no replay reads it"
 APART = "it lies on memory that other values have as well, which a record cannot bring back"
 
+_BY_TOUCH = frozenset({"append", "left", "base"})
+"""Roles of files that are known from the touch alone."""
+
 
 class Runner(PutBack):
     """Executes and replays steps of one kernel. Raises only KeelError, and never after the body's own error."""
@@ -187,7 +190,8 @@ class Runner(PutBack):
         changed = parts.watch.after(attempt.snapshot)
         at_work = parts.at_work()
         files = entry.files + parts.files.after(attempt.files, seen, step.makes, at_work.files)
-        relative = any(touch.folder for touch in seen.files) or bool(files)
+        # What it appended, or left where nobody's work is kept, was told by its touch: another folder is no other file.
+        relative = any(touch.folder for touch in seen.files) or any(item.role not in _BY_TOUCH for item in files)
         touched = {*step.inputs, *changed.written}
         ran = StepRan(step.name, step.source, touched, step.tree, relative, seen.children)
         use = parts.ambient_inputs.of(attempt.used, ran)
