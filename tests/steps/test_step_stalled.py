@@ -14,15 +14,15 @@ CALL = "%%keel_step pay\npaid = keel.call(hit, 'paid', effect='exactly_once', ke
 class Disk:
     """The disk under a kernel's segment: it ``stands`` from now on, or once a body has run, until ``again``."""
 
-    def __init__(self, book, patience_s):
+    def __init__(self, book):
         self._inner = book.session.attached().journal.inner
-        self._inner._barrier.patience_s = patience_s
         self._segment = self._inner._writer.segment
         self._sync, self.goes, self._book = self._segment.sync, threading.Event(), book
 
     def stands(self, *, after_the_body=False):
         self.goes.clear()
         self._after_the_body = after_the_body
+        self._inner._barrier.patience_s = 3.0
         self._segment.sync = self._stand
 
     def _stand(self):
@@ -32,7 +32,8 @@ class Disk:
 
     def again(self):
         self.goes.set()
-        assert self._inner.flush(30)
+        assert self._inner.flush(60)
+        self._inner._barrier.patience_s = 60.0  # this machine may be busy: what follows is about a disk that answers
 
     @property
     def stalls(self):
@@ -42,7 +43,7 @@ class Disk:
 @pytest.fixture
 def disk(book):
     book.ok("%%keel_step before\nx = 1\n")
-    found = Disk(book, patience_s=0.3)
+    found = Disk(book)
     found.again()
     yield found
     found.goes.set()

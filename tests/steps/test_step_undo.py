@@ -258,3 +258,9 @@ def test_the_way_out_that_a_failed_undo_names_works(book):
     assert book.run("%%keel_step after\nx = 1\n").code == "E062"
     book.ok("%keel flow other")
     book.ok("%%keel_step after\nx = 1\n")
+
+
+def test_o26_two_undos_of_one_step_run_last_registered_first(book):
+    book.ok("%%keel_step a\nkeel.undo(hit, 'u1'); keel.undo(hit, 'u2'); keel.undo(print)\n")
+    book.ok("%keel undo")
+    assert book.hits == ["u2", "u1"]
