@@ -145,6 +145,7 @@ BUSY = (
     + """\
 # ---
 import ctypes, os
+print("it has begun", flush=True)
 while not os.path.exists("go"): ctypes.PyDLL(None).usleep(200_000)
 """
 )
@@ -164,7 +165,7 @@ def test_a_kernel_that_is_busy_in_native_code_is_waited_for_and_that_is_said(ser
         book.page.locator("#keel-panel [role=row][data-keel-step=load]").wait_for()
         book.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 3; }")
         book.command("notebook:run-cell")
-        book.until("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'")
+        book.page.locator(".jp-OutputArea-output").get_by_text("it has begun").wait_for()
         book.page.locator("#keel-panel [role=row][data-keel-step=load]").click()
         book.page.locator("#keel-panel .keel-below").get_by_text("Waiting for the kernel: it is busy").wait_for()
         clean(book.page)
