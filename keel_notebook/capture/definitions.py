@@ -21,6 +21,7 @@ from keel_notebook.capture.attributes import SetAttributes
 from keel_notebook.capture.libraries import LibraryState
 from keel_notebook.capture.modules import EDITED, LoadedModules
 from keel_notebook.capture.namespace import attributes, kinds, persons_names
+from keel_notebook.capture.started import process_started
 from keel_notebook.capture.texts import ExecutedTexts, Place, places
 from keel_notebook.core.cellcode import ParsedCell, parse_cell
 from keel_notebook.core.hidden import NOTHING, Named
@@ -210,7 +211,7 @@ class _Seen:
     """What was seen of a shell's code: kept once per shell, fed after every cell."""
 
     def __init__(self, shell: Any) -> None:
-        self.modules = LoadedModules(shell, process_started=_process_started)
+        self.modules = LoadedModules(shell, process_started=process_started)
         self.attributes = SetAttributes(shell.user_ns)
         self.libraries = LibraryState(shell.user_ns)
         self._texts = ExecutedTexts(shell)
@@ -320,13 +321,6 @@ def _is_class(place: Place, cls: type) -> bool:
 
 def _encloses(outer: Place, inner: Place) -> bool:
     return outer.first_line <= inner.first_line and (inner.node.end_lineno or 0) <= (outer.node.end_lineno or 0)
-
-
-@functools.cache
-def _process_started() -> float:
-    import psutil  # noqa: PLC0415 asked only where a local module was loaded before keel
-
-    return float(psutil.Process().create_time())
 
 
 def _made_by_dataclass(thing: Any) -> Definition | None:

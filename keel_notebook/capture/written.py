@@ -13,6 +13,7 @@ import time
 from msgspec import Struct
 
 from keel_notebook.capture.audit import FILES, Args, unwatch, watch
+from keel_notebook.capture.started import process_started
 from keel_notebook.core.rewritten import Rewritten
 
 _TICK_NS = 10_000_000
@@ -20,6 +21,8 @@ _TICK_NS = 10_000_000
 _CHANGES = frozenset({"write", "append", "remove", "rename"})
 _NAMED_BY = frozenset(FILES) - {"open", "os.listdir", "os.scandir", "sqlite3.connect", "os.mkdir"}
 _MOST = 100_000
+_WITH_THE_PROCESS = -1
+"""When a cell began that nobody saw begin: no sooner than this process. Asked late, for `%load_ext` costs nothing."""
 
 
 class _Cell(Struct):
@@ -58,7 +61,7 @@ class Written:
         self.stop()
         self._forget()
         if ran_before:
-            self._cells.append(_Cell("a cell that ran before keel was loaded", 0, time.time_ns()))
+            self._cells.append(_Cell("a cell that ran before keel was loaded", _WITH_THE_PROCESS, time.time_ns()))
         watch(self)
 
     def stop(self) -> None:
@@ -129,7 +132,11 @@ class Written:
         if at <= stood - _TICK_NS:
             return ""
         ran = (each for each in reversed(self._cells) if each.ended > stood)
-        return next((each.name for each in ran if each.began - _TICK_NS <= at <= each.ended), "")
+        return next((each.name for each in ran if _began(each) - _TICK_NS <= at <= each.ended), "")
+
+
+def _began(cell: _Cell) -> int:
+    return int(process_started() * 1e9) if cell.began == _WITH_THE_PROCESS else cell.began
 
 
 WRITTEN = Written()
