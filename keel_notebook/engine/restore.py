@@ -28,7 +28,9 @@ class RestoreReport(Struct):
     """Cells whose imports, functions and classes were defined."""
     not_put_back: tuple[str, ...] = field(default=())
     ran: tuple[str, ...] = ()
-    """Cells that were run because nothing held what they make (`--run`)."""
+    """Cells that were run because nothing held what they make or change (`--run`)."""
+    made: tuple[str, ...] = ()
+    """Names that these cells made anew."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -37,6 +39,7 @@ class RestoreReport(Struct):
             "missing": [{"name": lost.name, "reason": lost.reason} for lost in self.missing],
             "defined": list(self.defined),
             "ran": list(self.ran),
+            "made": list(self.made),
         }
 
     def __str__(self) -> str:
@@ -44,7 +47,9 @@ class RestoreReport(Struct):
         if self.defined:
             lines.append("defined: the imports, functions and classes of plain cells")
         if self.ran:
-            lines.append(f"ran, because no record holds what they make: {', '.join(self.ran)}")
+            lines.append(f"ran, because no record holds what they make or change: {', '.join(self.ran)}")
+        if self.made:
+            lines.append(f"made anew by running them: {', '.join(self.made)}")
         lines += [f"not restored: {lost.name} ({lost.reason})" for lost in self.missing]
         lines += [f"not put back: {what}" for what in self.not_put_back]
         return "\n".join(lines)
@@ -121,7 +126,8 @@ class Restorer:
         ran: list[str] = []
         stopped = ""
         aside: set[str] = set()
-        for cell in to_run(entries, cells, [lost.name for lost in gone]):
+        owed = list(to_run(entries, cells, [lost.name for lost in gone]))
+        for cell in list(owed):
             if cell.by_hand:
                 stopped = f"run {cell.cell} yourself: it {cell.by_hand}"
                 break
@@ -133,13 +139,16 @@ class Restorer:
                 stopped = f"{cell.cell} failed"
                 break
             ran.append(cell.cell)
+            del owed[0]
         for entry in holding.order:
             mine = frozenset(n for n in aside if n in holding.held and holding.held[n].entry == entry.entry)
             if mine:
                 self._runner.restore(entry, mine, {}, self._read)
         came = {lost.name for lost in gone if lost.name in space}
+        older = {name: cell.cell for cell in reversed(owed) for name in cell.made & came}
         left = [Lost(lost.name, stopped or lost.reason) for lost in report.missing if lost.name not in came]
-        return replace(report, missing=tuple(left), ran=tuple(ran), restored=tuple(sorted({*report.restored, *came})))
+        left += [Lost(name, f"made anew, {cell} below it did not run: {stopped}") for name, cell in older.items()]
+        return replace(report, missing=tuple(left), ran=tuple(ran), made=tuple(sorted(came - older.keys())))
 
     def _bring(self, entry: Entry, names: frozenset[str], restored: set[str], lost: list[Lost]) -> Sequence[str]:
         try:

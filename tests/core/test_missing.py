@@ -42,7 +42,7 @@ class Story:
             Status.OK,
             occurrence=seq,
             source=source,
-            inputs=tuple(Input(name, None) for name in reads.split()),
+            inputs=tuple(Input(name, Digest("0a") if step else None) for name in reads.split()),
             writes=tuple(Write(name, None, "", 0) for name in holds.split()),
             not_stored=tuple(NotStored(name, "", "large") for name in lost.split()),
             payload=HELD if holds and (step or auto) else None,
@@ -120,3 +120,33 @@ def test_a_cell_that_makes_durable_calls_is_left_to_a_person(step):
         replace(made, entry=entry_id(1, 9), seq=9, step=step, kind=Kind.CALL, not_stored=(), ambient={})
     )
     assert by_hand(story, "con") == ["makes durable calls"]
+
+
+@pytest.mark.parametrize(
+    ("read", "runs"),
+    [
+        (Input("gen", None, producer="step mk"), True),
+        (Input("gen", Digest("origin:1"), True, producer="step mk"), True),
+        (Input("gen", Digest("origin:1"), True, producer="cell In[1]"), False),
+        (Input("gen", Digest("0a"), True, producer="step mk"), False),
+        (Input("n", Digest("0a")), False),
+    ],
+)
+def test_what_may_have_changed_a_thing_that_is_made_anew_runs_below_it(read, runs):
+    story = Story()
+    story.cell(lost="gen", step="mk")
+    story.cell(holds="n", step="other")
+    used = story.cell(holds="first", step="use")
+    story.entries[-1] = replace(used, inputs=(read,))
+    assert [cell for cell, _ in story.to_run("gen")] == ["step mk", *(["step use"] if runs else [])]
+
+
+def test_what_reads_a_later_thing_of_the_same_name_does_not_run():
+    story = Story()
+    story.cell(lost="gen other", step="mk")
+    used = story.cell("gen", holds="first", step="use")
+    story.entries[-1] = replace(used, inputs=(Input("gen", None),))
+    story.cell(holds="gen", step="bound")
+    later = story.cell("gen", holds="last", step="later")
+    story.entries[-1] = replace(later, inputs=(Input("gen", None),))
+    assert [cell for cell, _ in story.to_run("other")] == ["step mk", "step use"]
