@@ -92,7 +92,7 @@ class Session:
         self._calls_told = ""
         self._almost_told: set[str] = set()
         self._places = Places()
-        self._again = False
+        self._again = self._replayed = False
         self._auto_sought = False
 
     def start(self) -> None:
@@ -269,7 +269,7 @@ class Session:
 
     def _begins(self, cell: RunningCell) -> None:
         self._cell = cell
-        self._again = self._places.again(cell.cell_id or cell.raw)
+        self._again, self._replayed = self._places.again(cell.cell_id or cell.raw), False
         if _MAY_BE_A_MARK.search(cell.raw) and self.on and self.settings.mode != _OFF:
             self._say_almost(cell.raw)
         if self._leader is not None:
@@ -294,7 +294,11 @@ class Session:
         except KeelError as error:
             return self._without_journal(cell, error, tree)
         try:
-            return leader.decide_auto(cell, tree, again=self._again) if automatic else leader.decide(cell, tree)
+            if not automatic:
+                return leader.decide(cell, tree)
+            module = leader.decide_auto(cell, tree, again=self._again)
+            self._replayed = module is not tree
+            return module
         except (DiskFullError, JournalUnreachableError) as error:
             leader.forget()
             return self._without_journal(cell, error, tree)
@@ -329,7 +333,7 @@ class Session:
 
     def _ends(self, cell: RunningCell, result: Any) -> None:
         recording = self.on and self.settings.mode != _OFF
-        if cell.marker is None:
+        if cell.marker is None and not self._replayed:
             SEEDS.cell_ran(cell.raw)
         if self._leader is not None:
             self._leader.ends(cell, result, recording=recording)

@@ -21,6 +21,8 @@ UNRESTORABLE = "unrestorable"
 """Key in a change: what the step changed and a replay cannot put back, in words."""
 SEEDED = "seeded"
 """Key in a change: which of the generators that the step left in another state go back to a seed."""
+NUMBERS = "seed numbers"
+"""Key in a change: with which number each of those was seeded, where that is known."""
 
 
 class AmbientState(Struct, frozen=True):
@@ -72,6 +74,8 @@ class AmbientWatch:
         drawn = [group for group, name in PART_OF.items() if name in found]
         if drawn:  # what draws from them later on depends on a seed, or does not
             found[SEEDED] = {group: SEEDS.seeded(group) for group in drawn}
+            numbers = {group: number for group in drawn if (number := SEEDS.number(group))}
+            found |= {NUMBERS: numbers} if numbers else {}
         if lost:
             found[UNRESTORABLE] = sorted(lost)
         return found
@@ -82,7 +86,7 @@ class AmbientWatch:
         for part in self._parts:
             if part.name in change:
                 _put(part, change[part.name], lost)
-        SEEDS.put_back(change.get(SEEDED, {}))
+        SEEDS.put_back(change.get(SEEDED, {}), change.get(NUMBERS, {}))
         return lost
 
 

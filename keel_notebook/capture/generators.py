@@ -66,7 +66,7 @@ class Generators:
             if mine.token != UNSEEDED:
                 part = self._parts[group]
                 part.put(part.change(None, mine.before, Lost()), Lost())
-                SEEDS.put_back({group: True})
+                SEEDS.put_back({group: True}, {group: mine.seed})
 
     def before_replay(self, step: str) -> dict[str, Any]:
         """The looks that a record of the step is put back upon: those before its own draws, where it has drawn."""

@@ -76,10 +76,11 @@ class Seeds:
                 self._said.pop(NUMPY, None)
             self._numbers[NUMPY] = last if last.isdigit() else ""
 
-    def put_back(self, seeded: Mapping[str, bool]) -> None:
-        """A record put generators into the state that its step left: seeded, or not."""
+    def put_back(self, seeded: Mapping[str, bool], numbers: Mapping[str, str]) -> None:
+        """A record put generators into the state that its step left: seeded, with which number if known, or not."""
         for group, was in seeded.items():
             self._mark(group, seeded=was)
+            self._numbers[group] = numbers.get(group, "")
 
     def _mark(self, group: str, *, seeded: bool) -> None:
         if group == RANDOM:

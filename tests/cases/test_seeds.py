@@ -164,3 +164,40 @@ r.seed(5); np.random.seed(5); print(one == [r.random(), np.random.rand(), np.ran
     assert nb.hits == "a b c d a b c a"
     assert nb.shows() == "True"
     assert nb.hits == "a b c d a b c a"
+
+
+SLOW_SEEDS = """
+%keel auto on --min-seconds 0.2
+# ---
+STEP seeds
+import numpy as np, random, time
+np.random.seed(1); random.seed(1); own = np.random.default_rng(1)
+hit("seeds"); time.sleep(0.3)
+# ---
+STEP draws
+hit("draws"); time.sleep(0.3)
+a = [*np.random.rand(2), random.random(), *own.random(2)]
+# ---
+print(a, np.random.rand(), random.random(), own.random())
+"""
+
+
+@pytest.mark.parametrize("line", ["#", "%%keel_step"], ids=["auto mode", "step lines"])
+def test_a_cell_that_seeded_and_was_replayed_has_seeded(notebook, line):
+    book = notebook(SLOW_SEEDS.replace("STEP", line).replace("%keel auto", "%keel auto" if line == "#" else "pass #"))
+    first = book.run_all()
+    for _ in range(2):
+        again = book.rerun()
+        assert again[2].stderr == ""
+        assert again[3].text == first[3].text
+        assert book.hits == "seeds draws"
+    book.edit(2, "a = [", "a = list([")
+    book.edit(2, "own.random(2)]", "own.random(2)])")
+    assert book.rerun()[3].text == first[3].text
+    assert book.hits == "seeds draws draws", "it drew from what the replayed cell had seeded"
+    book.edit(1, "np.random.seed(1)", "np.random.seed(2)")
+    assert "the seed of numpy.random 1 -> 2" in book.rerun()[2].stderr
+    assert book.hits == "seeds draws draws seeds draws"
+    book.edit(1, "; random.seed(1)", "")
+    assert "random is not seeded any more" in book.rerun()[2].stderr
+    assert book.hits == "seeds draws draws seeds draws seeds draws"
