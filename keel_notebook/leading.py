@@ -38,7 +38,7 @@ from keel_notebook.engine.order import FlowKeeper, FlowRules
 from keel_notebook.engine.plaincells import PlainAttempt
 from keel_notebook.engine.restore import Restorer, RestoreReport
 from keel_notebook.engine.scope import StepScope
-from keel_notebook.engine.stepparts import NOTHING_SEEN, Assumed, Body, Look, Seen, StepCell, Swap
+from keel_notebook.engine.stepparts import NOTHING_SEEN, Assumed, Body, Look, Seen, StepCell, Swap, step_cell
 from keel_notebook.engine.tries import tries_of
 from keel_notebook.engine.undoing import Undos
 from keel_notebook.errors import DuplicateStepError, KeelError, NotNowError, SettingsError, UndoFailedError
@@ -123,7 +123,7 @@ class Leader:
         name = options.name or self._unnamed(cell, analysis)
         if self.ledger.clashes(name, cell_id=cell.cell_id, source=cell.raw, in_file=self.attached.file.named):
             raise DuplicateStepError(step=name)
-        return self._lead(cell, StepCell(options, name, self.attached.kept_source(cell.raw), analysis), tree)
+        return self._lead(cell, step_cell(options, name, cell, self.attached.kept_source(cell.raw), analysis), tree)
 
     @_without_a_trace
     def decide_auto(self, cell: RunningCell, tree: ast.Module, *, again: bool) -> ast.Module:
@@ -147,7 +147,7 @@ class Leader:
         if again and self._settings.mode == d.Mode.LIVE:
             self.ledger.again.add(name)
             self.ledger.as_is.add(name)
-        step = StepCell(StepOptions(), name, self.attached.kept_source(cell.raw), analysis)
+        step = step_cell(StepOptions(), name, cell, self.attached.kept_source(cell.raw), analysis)
         return self._lead(cell, step, tree, self.auto.seen)
 
     def _unnamed(self, cell: RunningCell, analysis: Analysis) -> str:
@@ -305,7 +305,7 @@ class Leader:
             swap.prepared, show=functools.partial(show_result, self._kernel.shell), keep=swap.keep
         )
         if lost:
-            self._kernel.say(f"{swap.step.name}: not put back: {'; '.join(lost)}")
+            self._kernel.say(f"{swap.step.called}: not put back: {'; '.join(lost)}")
         self.attached.stepper.replayed(swap)
 
     # ---- the end of a cell -------------------------------------------------------------------------------

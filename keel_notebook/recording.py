@@ -57,7 +57,7 @@ class Recording(Struct, frozen=True):
             ledger.made(made, f"step {step.name}", resource=(step.name, str(step.code)))
             return entry
         for line in shortcomings(entry, self.kernel.shell.user_ns):
-            self.kernel.say(f"{step.name}: {line}")
+            self.kernel.say(f"{step.called}: {line}")
         return entry
 
     def slips(self, look: Look, entry: Entry) -> None:
@@ -69,7 +69,7 @@ class Recording(Struct, frozen=True):
         wrote |= names.stores | names.maybe_stores | names.mutation_suspects | names.deletes | names.maybe_deletes
         now = Afterwards(tuple(space), wrote, functools.partial(beside, str(self.kernel.cwd)))
         for said in slips(look.cell.options, now):
-            self.kernel.say(f"{look.step.name}: {said}")
+            self.kernel.say(f"{look.step.called}: {said}")
 
     def plain(self, attached: Attached, attempt: PlainAttempt, ended: Outcome) -> None:
         """Keep what a cheap cell of auto mode left."""
@@ -81,5 +81,5 @@ class Recording(Struct, frozen=True):
             self.kernel.fault(fault)
 
     def _not(self, attached: Attached, body: Body, why: str) -> None:
-        self.kernel.say(f"{body.attempt.step.name}: {why}")
+        self.kernel.say(f"{body.attempt.step.called}: {why}")
         attached.stepper.unrecorded(body, why)

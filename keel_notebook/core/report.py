@@ -68,7 +68,8 @@ class StatusReport(Struct, frozen=True):
 
     flow: str
     status: str
-    """``running``, ``finished``, ``died`` or ``dead``: of the newest run, and ``dead`` while any step is dead."""
+    """``running``, ``finished``, ``failed``, ``interrupted``, ``stopped`` or ``died``: of the newest run, and ``dead``
+    while any step is dead."""
     run: int
     holder: str | None
     steps: tuple[StepRow, ...]
@@ -254,13 +255,22 @@ def _row(step: StepSeen, moment: Moment) -> StepRow:
         decision=step.done.decision if step.done else None,
         attempts=newest.attempt if newest else 0,
         recorded_at=step.record.ended_at if step.record else None,
-        took_s=shown.took_s if shown else step.done.took_s if step.done else None,
+        took_s=_took(state, step),
         replay_s=step.done.replay_s if step.done else None,
         bytes=payload + outputs,
         differs=tuple(dict.fromkeys(parts)),
         why=_why(state, step, moment),
         not_stored=shown.not_stored if shown else (),
     )
+
+
+def _took(state: str, step: StepSeen) -> float | None:
+    """What its record took or, of an attempt that came to nothing, what that one took: what ``why`` tells, too."""
+    tried = step.attempt if state in {"failed", "interrupted"} else None
+    for entry in (tried, step.record, step.attempt):
+        if entry is not None and (entry is not tried or entry.took_s is not None):
+            return entry.took_s
+    return step.done.took_s if step.done else None
 
 
 def _why(state: str, step: StepSeen, moment: Moment) -> str:
@@ -304,7 +314,23 @@ def _status_word(moment: Moment, rows: Sequence[StepRow]) -> str:
         return "dead"
     if moment.open(moment.run):
         return "running"
-    return "finished" if ended_in_order(moment.records, moment.run) else "died"
+    return _ended(moment)
+
+
+def _ended(moment: Moment) -> str:
+    """How a run ended: only a kernel that went away by itself died."""
+    mine = [entry for entry in moment.records.entries if entry.run == moment.run]
+    told = next((entry.status for entry in reversed(mine) if entry.kind is Kind.RUN), None)
+    last = next((entry for entry in reversed(mine) if entry.kind in RECORDS or entry.kind is Kind.PLAIN), None)
+    raised = told is None and last is not None and last.status is Status.FAILED  # in a plain cell, it may be
+    if ended_in_order(moment.records, moment.run) and not raised:
+        return "finished"
+    seen = moment.records.runs.get(moment.run)
+    if told is not Status.FAILED and (seen is None or seen.end not in (RunEnd.CLEAN, RunEnd.ASKED)):
+        return "died"
+    if told is Status.FAILED or raised:
+        return "failed"
+    return "interrupted" if last is not None and last.status is Status.INTERRUPTED else "stopped"
 
 
 def _holder(moment: Moment) -> str | None:

@@ -42,6 +42,8 @@ class StepNow(Struct, frozen=True):
     """Whether it runs on everything as it is, its own doing included."""
     surroundings: Surroundings = field(default_factory=dict)
     """What its records used of the state that has no name, as it is now."""
+    called: str = ""
+    """What messages call it, as in ``StepCell``."""
 
 
 class Attempt(Struct):

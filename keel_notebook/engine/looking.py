@@ -78,6 +78,7 @@ class Looking:
             parameters=self._ledger.parameters,
             tree=parsed.parsed.tree,
             as_is=name in self._ledger.as_is,
+            called=cell.called or name,
         )
         newest = lifecycle.newest_ok(records, name)
         wanted_around = environment.wanted([*candidates, *([newest] if newest is not None else [])])

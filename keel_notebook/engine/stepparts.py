@@ -16,6 +16,7 @@ from keel_notebook.core.options import StepOptions
 from keel_notebook.core.ports import Digested, FlowRecords
 from keel_notebook.core.rewritten import Rewritten
 from keel_notebook.core.sharing import AsItIs
+from keel_notebook.core.units import ran_as
 from keel_notebook.engine.attempt import Attempt, Prepared, StepNow
 from keel_notebook.engine.leftovers import State
 from keel_notebook.engine.modes import IN_MODE
@@ -75,6 +76,13 @@ class StepCell(Struct, frozen=True):
     source: str
     parsed: Any
     """``.code`` is the digest of the normalised source, ``.reads`` the names that it may read."""
+    called: str = ""
+    """What messages call it: its name or, where it has none, its prompt; an id tells a person nothing."""
+
+
+def step_cell(options: StepOptions, name: str, cell: Any, source: str, parsed: Any) -> StepCell:
+    """The step that a running cell is; ``source``: its text as it is kept."""
+    return StepCell(options, name, source, parsed, name if options.name else ran_as(cell.execution_count))
 
 
 class Look(Struct, frozen=True):

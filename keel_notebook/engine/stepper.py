@@ -180,7 +180,7 @@ class Stepper(Looking):
             self.ready(look)
             return self._runner.begin(look.step, attempt=attempt, why=why)
         except KeelError as error:
-            self._senses.say(f"{look.step.name} runs, not durable: {error}")
+            self._senses.say(f"{look.step.called} runs, not durable: {error}")
             return self._runner.begin_unrecorded(look.step, attempt=attempt, why=why)
 
     def _about_to_change(self, look: Look) -> list[str]:
@@ -213,7 +213,7 @@ class Stepper(Looking):
         if decision.response is d.Response.BRANCH:
             where = " in " + self.lanes.leave(look.step.name, said, decision.entry, look.records)
         last = f"; last took {duration(took)}" if took is not None and took >= 1 else ""
-        self._senses.say(f"{look.step.name} executes{where}: {said}{last}")
+        self._senses.say(f"{look.step.called} executes{where}: {said}{last}")
         return said
 
     def stopped(self, look: Look, differences: Sequence[d.Difference], *, way_out: str = "") -> KeelError:
@@ -228,7 +228,7 @@ class Stepper(Looking):
         if policy.mode is d.Mode.REPLAY or policy.on_divergence is d.Response.FAIL:
             case = IN_MODE.get(policy.mode, "unreadable")
             raise self.refused(look, DivergenceError(step=look.step.name, detail=why, case=case), why, ())
-        self._senses.say(f"{look.step.name} executes: {why}")
+        self._senses.say(f"{look.step.called} executes: {why}")
         attempt = look.recorded.tries + 1
         return Body(self._begin(look, attempt, why), d.Execute(attempt, why))
 

@@ -13,6 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -238,6 +239,7 @@ class DoctorTable(Page):
         super().__init__(tuple(_blocks(report)), report)
 
 
+_WIDE = 80
 _TONES = {"ok": Tone.GOOD, "warn": Tone.WARN, "bad": Tone.BAD}
 
 
@@ -248,13 +250,13 @@ def _blocks(report: DoctorReport) -> Iterator[Block]:
     if warned:
         said += f", {count(warned, 'warning')}"
     yield Line(said, Tone.GOOD if report.well else Tone.BAD)
-    rows = tuple(
-        (
-            Field(finding.topic, Tone.STRONG),
-            Field(finding.level, _TONES[finding.level]),
-            Field(finding.said),
-            Field(finding.next, Tone.STRONG),
-        )
-        for finding in report.findings
-    )
+    rows = tuple(row for finding in report.findings for row in _rows(finding))
     yield Table((Column("looked at"), Column("is"), Column("found", limit=1000), Column("do", limit=200)), rows)
+
+
+def _rows(finding: Finding) -> Iterator[tuple[Field, ...]]:
+    """A finding in lines that leave what is to be done on the screen."""
+    said = textwrap.wrap(finding.said, _WIDE, break_long_words=False, break_on_hyphens=False) or [""]
+    level, then = Field(finding.level, _TONES[finding.level]), Field(finding.next, Tone.STRONG)
+    yield Field(finding.topic, Tone.STRONG), level, Field(said[0]), then
+    yield from ((Field(""), Field(""), Field(more), Field("")) for more in said[1:])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -88,6 +89,10 @@ class CellSeen(Struct, frozen=True):
     """Class of the exception that the cell raised."""
     said: tuple[str, ...] = ()
     """The lines that keel itself wrote: a divergence, what is not stored."""
+    message: str = ""
+    """First line of what the exception says, without what looks like a credential."""
+    line: int = 0
+    """Line of the cell in which it was raised, from 1; 0 where nobody knows."""
     answer: str = ""
     """What the kernel said to ``Order.ask``; empty where it said nothing."""
 
@@ -219,7 +224,9 @@ class _Running:
             status = self._stop
         took, word = self._monotonic() - began, "ok" if status is Ended.FINISHED else str(status)
         answer = await self._asked() if status is not Ended.DIED else ""
-        self._listener.ended(CellSeen(planned, word, took, error, own_lines(cell.outputs), answer))
+        message, line = raised_in(cell.outputs) if error else ("", 0)
+        said = own_lines(cell.outputs)
+        self._listener.ended(CellSeen(planned, word, took, error, said, message, line, answer))
         return status
 
     async def _asked(self) -> str:
@@ -305,6 +312,24 @@ def own_lines(outputs: list[Any]) -> tuple[str, ...]:
     """What keel itself said among the outputs of a cell."""
     lines = (line for out in outputs if out.get("name") == "stderr" for line in out["text"].splitlines())
     return tuple(line for line in lines if line.startswith("keel: "))
+
+
+_FRAME = re.compile(r"\s*Cell In\[\d+\], line (\d+)")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def raised_in(outputs: list[Any]) -> tuple[str, int]:
+    """What the error among the outputs of a cell says, its first line, and the line of the cell that led to it.
+
+    Of an error in a function that another cell defines, that is the line of this cell which called it.
+    """
+    for out in outputs:
+        if out.get("output_type") == "error":
+            text = _COLOUR.sub("", "\n".join(out.get("traceback", ())))
+            found = next((frame for line in text.splitlines() if (frame := _FRAME.match(line))), None)
+            said = redacted(str(out.get("evalue", ""))).strip()
+            return said.partition("\n")[0], int(found[1]) if found else 0
+    return "", 0
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -18,12 +18,14 @@ from keel_notebook.core.done import DECISIONS, REPLAYED, StepDone, done_in
 from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.plans import Action, PlannedCell, plan
 from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.redact import redacted
 from keel_notebook.core.units import count, duration, one_line
 from keel_notebook.errors import KeelError
 from keel_notebook.front.coming import coming_run
 from keel_notebook.front.headless import EXIT_CODES, CellSeen, Ended
 from keel_notebook.journal.reader import JournalReader, read_journal
 
+_FOR_PEOPLE = frozenset({"message", "source"})
 _TAKES_TIME = frozenset({Action.EXECUTES, Action.MAY})
 
 
@@ -160,6 +162,10 @@ class RunLog:
         }
         if seen.error:
             found["error"] = seen.error
+            found["message"] = seen.message
+        if seen.line:
+            found["line"] = seen.line
+            found["source"] = redacted(dict(enumerate(seen.cell.source.splitlines(), 1)).get(seen.line, "")).strip()
         if seen.said:
             found["said"] = list(seen.said)
         self._tell(found)
@@ -176,9 +182,12 @@ def closing(ended: Ended, totals: Totals, *, took_s: float, output: Path) -> dic
 
 
 def tell_json(event: Mapping[str, Any]) -> None:
-    """One event as one line of JSON, seen at once. That a cell still runs is left to the reader's own clock."""
+    """One event as one line of JSON, seen at once. That a cell still runs is left to the reader's own clock.
+
+    What an exception says and the notebook's code are for people: logs are kept and sent on.
+    """
     if event["event"] != "waits":
-        click.echo(json.dumps(event))
+        click.echo(json.dumps({name: told for name, told in event.items() if name not in _FOR_PEOPLE}))
 
 
 class TellPeople:
@@ -196,6 +205,10 @@ class TellPeople:
             case "ended":
                 clear = "\r\x1b[K" if self._live else ""
                 click.echo(f"{clear}{_where(event)}{_ended(event)}", err=True)
+                if event.get("message"):
+                    click.echo(f"    {event['error']}: {one_line(event['message'])}", err=True)
+                if event.get("line"):
+                    click.echo(f"    line {event['line']} of the cell: {one_line(event['source'])}", err=True)
                 for line in event.get("said", ()):
                     click.echo(f"    {one_line(line)}", err=True)
             case "started":
@@ -226,4 +239,5 @@ def _closing(event: Mapping[str, Any]) -> str:
     steps = [f"{event[word]} {word}" for word in DECISIONS if event[word]]
     saved = f", replay saved {duration(event['saved_s'])}" if event["saved_s"] >= 0.001 else ""
     said = f"{event['status']} in {duration(event['took_s'])}: {count(event['cells'], 'cell')}"
-    return f"{said}{''.join(f', {part}' for part in steps)}{saved}"
+    where = f"\nthe whole traceback is in {event['output']}" if event["status"] == Ended.FAILED else ""
+    return f"{said}{''.join(f', {part}' for part in steps)}{saved}{where}"

@@ -69,7 +69,7 @@ def test_an_edit_above_executes_and_says_why(notebook):
     book.run_all()
     book.edit(1, "n = 3", "n = 4")
     again = book.rerun()
-    assert "cell-4 executes: input n 3 -> 4" in again[2].stderr
+    assert "keel: cell In[5] executes: input n 3 -> 4" in again[2].stderr
     assert book.hits == "slow cheap slow cheap"
 
 

@@ -275,6 +275,13 @@ def test_doctor_finds_a_sound_journal_well(nb):
     assert run("doctor", nb).startswith("all is well")
 
 
+def test_what_doctor_found_leaves_what_is_to_be_done_on_the_screen(nb):
+    head, *lines = run("doctor", nb).splitlines()[1:]
+    found = head.index("found")
+    assert max(len(line) for line in lines if line.startswith(("packages", " "))) <= found + 80
+    assert any(line.startswith(" " * found) for line in lines), "the packages go on in a second line"
+
+
 def test_doctor_changes_nothing(nb):
     def files():
         return sorted(str(path) for path in nb.parent.rglob("*") if path.suffix != ".rss")  # the live kernel's own

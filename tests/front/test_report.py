@@ -344,9 +344,11 @@ def test_a_step_does_not_make_itself_stale_by_changing_what_it_reads(story):
     [
         (RunEnd.OPEN, Status.OK, "running"),
         (RunEnd.CLEAN, Status.OK, "finished"),
-        (RunEnd.CLEAN, Status.FAILED, "died"),
-        (RunEnd.CLEAN, Status.INTERRUPTED, "died"),
-        (RunEnd.ASKED, Status.RUNNING, "died"),
+        (RunEnd.CLEAN, Status.FAILED, "failed"),
+        (RunEnd.ASKED, Status.FAILED, "failed"),
+        (RunEnd.CLEAN, Status.INTERRUPTED, "interrupted"),
+        (RunEnd.ASKED, Status.RUNNING, "stopped"),
+        (RunEnd.DIED, Status.FAILED, "died"),
         (RunEnd.DIED, Status.OK, "died"),
         (RunEnd.VANISHED, Status.OK, "died"),
     ],
@@ -360,6 +362,13 @@ def test_a_front_end_may_say_that_a_run_is_finished(story):
     story.run(RunEnd.DIED).step("fit")
     story.step("", kind=Kind.RUN)
     assert report(story).status == "finished"
+
+
+@pytest.mark.parametrize(("status", "took"), [(Status.FAILED, 3.2), (Status.INTERRUPTED, 3.2), (Status.OK, 3.2)])
+def test_what_a_step_took_is_of_the_attempt_that_its_state_tells_of(story, status, took):
+    story.run(RunEnd.OPEN).step("fit", took=0.027)
+    story.step("fit", status, took=took)
+    assert report(story, live=True).steps[0].took_s == took
 
 
 def test_a_flow_with_a_dead_step_is_dead():

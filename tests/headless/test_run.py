@@ -71,6 +71,29 @@ def test_a_failing_step_ends_the_run_and_the_next_run_goes_on_there(job):
     assert "finished in" in said
 
 
+@pytest.mark.parametrize(
+    ("cells", "message", "line", "source"),
+    [
+        (["%%keel_step fit\n\nraise ValueError('alpha\\nbeta')"], "alpha", 3, "raise ValueError('alpha\\nbeta')"),
+        (["def deep(n):\n    return n / 0", "%%keel_step fit\n\n\ndeep(3)"], "division by zero", 4, "deep(3)"),
+        (["import json\njson.loads('{')"], "Expecting property name", 2, "json.loads('{')"),
+        (["api_key = 'x'\nraise ValueError('api_key=sk-live-CANARY0123456789abcdef')"], "", 2, "raise ValueError("),
+    ],
+    ids=["its own", "through a function", "in a library", "with a credential"],
+)  # fmt: skip
+def test_what_a_failed_cell_said_and_where_is_told(job, cells, message, line, source):
+    job.write("%%keel_step load\nn = 3", *cells)
+    _, said = job.call("keel_notebook", "run", job.path, code=1)
+    error = next(text for text in said.splitlines() if text.strip().startswith(("ValueError:", "Zero", "JSONDecode")))
+    assert message in error
+    assert f"line {line} of the cell: {source}" in said
+    assert f"the whole traceback is in {job.folder / 'a.run.ipynb'}" in said
+    assert "CANARY" not in said
+    ended = [event for event in job.run(code=1) if event["event"] == "ended"][-1]
+    assert (ended["line"], "message" in ended, "source" in ended) == (line, False, False)
+    assert ", run 2 failed," in job.call("keel_notebook", "status", job.path)[0].partition("\n")[0]
+
+
 def test_a_dead_kernel_has_an_exit_code_of_its_own_and_the_step_is_dead_at_its_cap(job):
     """C05: the refusal of a dead step is an ordinary failure of the next run."""
     job.write(
