@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from keel_notebook.front import cli_do, cli_flow, cli_upkeep
-from keel_notebook.front.cli_base import DONE, FAILED, command, flow_option, inside, keel, leave, now, target, told
+from keel_notebook.front.cli_base import DONE, FAILED, chosen_flow, command, inside, keel, leave, now, target, told
 from keel_notebook.front.cli_print import prepare_streams, put_json, put_page
+
+if TYPE_CHECKING:
+    from keel_notebook.front.cli_open import OpenFlow, Wanted
 
 __all__ = ["cli_do", "cli_flow", "cli_upkeep", "keel", "main"]
 
 
 @command
 @target
-@flow_option
-def status(target: str, flow: str, *, as_json: bool) -> None:
+@chosen_flow
+def status(target: str, flow: Wanted, *, as_json: bool) -> None:
     """Every step: state, decision, when, took, saved, size, why.
 
     Of a folder, the notebook that ran last comes first; as JSON, the others are under "others".
@@ -44,8 +49,8 @@ def status(target: str, flow: str, *, as_json: bool) -> None:
 
 @command
 @target
-@flow_option
-def plan(target: str, flow: str, *, as_json: bool) -> None:
+@chosen_flow
+def plan(target: str, flow: Wanted, *, as_json: bool) -> None:
     """What Run All would do now, cell by cell.
 
     Nothing is executed: the plan reasons over the records, and says what it takes for granted.
@@ -58,7 +63,9 @@ def plan(target: str, flow: str, *, as_json: bool) -> None:
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
-        found = cli_open.flows_of(reader, place, wanted=flow)[0]
+        flows = cli_open.flows_of(reader, place, wanted=flow)
+        found = flows[0]
+    _tell_which(flows, found, as_json=as_json)
     cells = found.cells or recorded_cells(found.records)
     cwd, at = str((place.notebook or place.journal).parent), now()
     report = planned(
@@ -74,11 +81,11 @@ def plan(target: str, flow: str, *, as_json: bool) -> None:
 
 @command
 @target
-@flow_option
+@chosen_flow
 @click.option("--step", default="", metavar="NAME", help="Only entries of this step.")
 @click.option("--each", is_flag=True, help="Every entry in a line, also of many calls alike.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest so many.")
-def log(target: str, flow: str, step: str, limit: int, *, each: bool, as_json: bool) -> None:  # noqa: PLR0913
+def log(target: str, flow: Wanted, step: str, limit: int, *, each: bool, as_json: bool) -> None:  # noqa: PLR0913
     """Entries in the order in which they were written, newest last; many calls alike are one line."""
     from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
     from keel_notebook.front.logtable import LogReport, LogTable  # noqa: PLC0415
@@ -88,6 +95,7 @@ def log(target: str, flow: str, step: str, limit: int, *, each: bool, as_json: b
         flows = cli_open.flows_of(reader, place, wanted=flow)
         found = cli_open.flow_with(flows, step) if step else flows[0]
         entries = reader.history(found.seen.id, step or None)
+    _tell_which(flows, found, as_json=as_json)
     report = LogReport(found.title, tuple(entries), found.records.runs, limit, each)
     put_page(LogTable(report), as_json=as_json)
 
@@ -95,9 +103,9 @@ def log(target: str, flow: str, step: str, limit: int, *, each: bool, as_json: b
 @command
 @click.argument("name", metavar="STEP|ENTRY")
 @inside
-@flow_option
+@chosen_flow
 @click.option("--all", "whole", is_flag=True, help="All lines of output.")
-def show(name: str, target: str, flow: str, *, whole: bool, as_json: bool) -> None:
+def show(name: str, target: str, flow: Wanted, *, whole: bool, as_json: bool) -> None:
     """One entry in full: the record of a step, or an id like 7.12.
 
     Names with types, sizes and previews, what was read, files, code, and outputs as text.
@@ -106,8 +114,10 @@ def show(name: str, target: str, flow: str, *, whole: bool, as_json: bool) -> No
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
-        found, entry = cli_open.entry_meant(cli_open.flows_of(reader, place, wanted=flow), name)
+        flows = cli_open.flows_of(reader, place, wanted=flow)
+        found, entry = cli_open.entry_meant(flows, name)
         messages, trouble = cli_open.messages_of(reader, entry)
+    _tell_which(flows, found, as_json=as_json)
     trusted = entry.entry not in found.records.untrusted
     report = show.ShowReport(entry, show.outputs_of(messages), trusted, trouble, whole)
     put_page(show.ShowTable(report), as_json=as_json)
@@ -116,8 +126,8 @@ def show(name: str, target: str, flow: str, *, whole: bool, as_json: bool) -> No
 @command
 @click.argument("step")
 @inside
-@flow_option
-def why(step: str, target: str, flow: str, *, as_json: bool) -> None:
+@chosen_flow
+def why(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
     """Why a step replayed, executed or was refused.
 
     One sentence first, then everything behind it: parts that differ, inputs, code, attempts.
@@ -127,15 +137,17 @@ def why(step: str, target: str, flow: str, *, as_json: bool) -> None:
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
-        found = cli_open.flow_with(cli_open.flows_of(reader, place, wanted=flow), step)
+        flows = cli_open.flows_of(reader, place, wanted=flow)
+        found = cli_open.flow_with(flows, step)
+    _tell_which(flows, found, as_json=as_json)
     put_page(tables.WhyTable(reasons(step, found.records, {}, when=tables.local_time)), as_json=as_json)
 
 
 @command
 @click.argument("step")
 @inside
-@flow_option
-def diff(step: str, target: str, flow: str, *, as_json: bool) -> None:
+@chosen_flow
+def diff(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
     """A step's record beside what it is now: code and inputs.
 
     Where the newest run has not met the step, its cell in the notebook stands on the current side.
@@ -145,7 +157,9 @@ def diff(step: str, target: str, flow: str, *, as_json: bool) -> None:
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
-        found = cli_open.flow_with(cli_open.flows_of(reader, place, wanted=flow), step)
+        flows = cli_open.flows_of(reader, place, wanted=flow)
+        found = cli_open.flow_with(flows, step)
+    _tell_which(flows, found, as_json=as_json)
     now = AsItStands(next((cell.source for cell in found.cells if cell.step == step), None))
     put_page(difference.DiffTable(compare(step, found.records, {}, now, when=tables.local_time)), as_json=as_json)
 
@@ -162,6 +176,14 @@ def sql(select: tuple[str, ...], target: str, *, as_json: bool) -> None:
 
     journal = cli_open.existing(cli_open.place_of(target).journal)
     put_page(cli_sql.answer(journal, " ".join(select)), as_json=as_json)
+
+
+def _tell_which(flows: Sequence[OpenFlow], found: OpenFlow, *, as_json: bool) -> None:
+    """Say which parameter set the answer is about where a person named none of several."""
+    from keel_notebook.front import cli_open  # noqa: PLC0415 - only what the command needs
+
+    if said := cli_open.which(flows, found):
+        click.echo(said, err=as_json)
 
 
 @command

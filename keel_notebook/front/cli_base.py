@@ -90,6 +90,21 @@ def with_parameters(run: Callable[..., Any]) -> Callable[..., Any]:
     return usual(shown(merged))
 
 
+def chosen_flow(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose a flow, by its name or as ``keel run`` does; a command gets a ``Wanted`` as ``flow``."""
+
+    @functools.wraps(run)
+    def wanted(*, flow: str, key: str | None, parameters: list[tuple[str, Any]], **options: Any) -> Any:
+        from keel_notebook.core.parameters import flow_key, named  # noqa: PLC0415 - only what such commands need
+        from keel_notebook.front.cli_open import Wanted  # noqa: PLC0415
+
+        own = flow_key(named(parameters), key or "") if parameters else key
+        return run(flow=Wanted(flow, own), **options)
+
+    usual = click.option("--key", default=None, metavar="K", help="Only the flow of this key; '' is that without one.")
+    return flow_option(usual(with_parameters(wanted)))
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="keel-notebook", prog_name="keel")
 def keel() -> None:

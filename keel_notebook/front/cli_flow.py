@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from keel_notebook.front.cli_base import (
     DONE,
     FAILED,
     Clock,
+    chosen_flow,
     command,
     flow_option,
     inside,
@@ -22,11 +23,14 @@ from keel_notebook.front.cli_base import (
 )
 from keel_notebook.front.cli_print import put_json, put_page
 
+if TYPE_CHECKING:
+    from keel_notebook.front.cli_open import Wanted
+
 
 @command
 @target
-@flow_option
-def lanes(target: str, flow: str, *, as_json: bool) -> None:
+@chosen_flow
+def lanes(target: str, flow: Wanted, *, as_json: bool) -> None:
     """The lanes of a notebook, and the one in use.
 
     A lane holds the records since a divergence that left another lane. `%keel use LANE` goes on in another one.
@@ -44,8 +48,8 @@ def lanes(target: str, flow: str, *, as_json: bool) -> None:
 @command
 @click.argument("step")
 @inside
-@flow_option
-def revive(step: str, target: str, flow: str, *, as_json: bool) -> None:
+@chosen_flow
+def revive(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
     """Let a dead step try again: its kernel's deaths are counted anew.
 
     Find out first what killed it: `keel why STEP` shows the memory last seen.

@@ -25,6 +25,7 @@ from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.ports import FlowRecords, Message, RunEnd
 from keel_notebook.core.report import StatusReport, status
 from keel_notebook.core.states import edited_steps
+from keel_notebook.core.units import middle, one_line
 from keel_notebook.core.why import hint
 from keel_notebook.errors import DamagedError, JournalUnreachableError, KeelError, UnknownNameError
 from keel_notebook.journal.flows import FlowSeen
@@ -37,6 +38,7 @@ LOOK_AGAIN = {
     "why": "Every notebook has records of its own: keel does not guess which one you meant.",
     "next": "Look at the path. `keel status FOLDER` lists the notebooks that are recorded in a folder.",
 }
+_NO_PARAMETERS = "no parameters"
 _NOT_THERE = "it is not there; nothing was recorded here yet"
 _ENTRY_ID = re.compile(r"\d+\.\d+")
 
@@ -94,6 +96,18 @@ def open_reader(journal: Path) -> JournalReader:
     return read_journal(existing(journal), seal=_seal())
 
 
+class Wanted(Struct, frozen=True):
+    """Which flow a person named."""
+
+    flow: str = ""
+    """Its name or id; empty: that of the notebook."""
+    key: str | None = None
+    """Its key, which its parameters make; empty: that without parameters; None: any."""
+
+    def __bool__(self) -> bool:
+        return bool(self.flow) or self.key is not None
+
+
 class OpenFlow(Struct, frozen=True):
     """One flow with its records, and the notebook's cells where its file can be read."""
 
@@ -121,15 +135,33 @@ class OpenFlow(Struct, frozen=True):
         )
 
 
-def flows_of(reader: JournalReader, place: Place, *, wanted: str = "") -> list[OpenFlow]:
+def flows_of(reader: JournalReader, place: Place, *, wanted: Wanted | str = "") -> list[OpenFlow]:
     """The flows that are meant, the one that ran last first. Raises UnknownNameError (E002) where there is none."""
     recorded = [flow for flow in reader.flows() if flow.newest is not None]
-    chosen = _chosen(recorded, place, wanted)
+    wanted = Wanted(wanted) if isinstance(wanted, str) else wanted
+    named = _chosen(recorded, place, wanted.flow)
+    chosen = [flow for flow in named if wanted.key in (None, flow.key)]
+    if named and not chosen:
+        keys = {flow.key or _NO_PARAMETERS for flow in named}
+        raise UnknownNameError(
+            what="parameter set", name=wanted.key or _NO_PARAMETERS, hint=hint(wanted.key or "", keys)
+        )
     if not chosen:
-        what, name = ("flow", wanted) if wanted else ("notebook", str(place.notebook or place.journal.parent))
+        flow = wanted.flow
+        what, name = ("flow", flow) if flow else ("notebook", str(place.notebook or place.journal.parent))
         names = [flow.name or flow.notebook or flow.id for flow in recorded]
-        raise UnknownNameError(what=what, name=name, hint=hint(name, names), **({} if wanted else LOOK_AGAIN))
+        raise UnknownNameError(what=what, name=name, hint=hint(name, names), **({} if wanted.flow else LOOK_AGAIN))
     return [OpenFlow(flow, reader.records(flow.id), cells_of(place.notebook or Path(flow.notebook))) for flow in chosen]
+
+
+def which(flows: Sequence[OpenFlow], found: OpenFlow) -> str:
+    """Which of several parameter sets an answer is about, and how to ask for another; empty where there is one only."""
+    keys = {flow.seen.key for flow in flows if flow.seen.notebook == found.seen.notebook}
+    if len(keys) < 2:
+        return ""
+    others = ", ".join(sorted(one_line(middle(key or _NO_PARAMETERS, 60)) for key in keys - {found.seen.key}))
+    this = one_line(found.seen.key or _NO_PARAMETERS)
+    return f"{this}, which ran last; also recorded: {others} (`-p NAME VALUE`, or `--key KEY`)"
 
 
 def _chosen(flows: Sequence[FlowSeen], place: Place, wanted: str) -> list[FlowSeen]:

@@ -24,7 +24,7 @@ from keel_notebook.journal.disk import open_journal
 from keel_notebook.journal.flows import find_flow
 from keel_notebook.payload.seal import OwnerSeal, owner_key
 
-from .conftest import HOSTILE
+from .conftest import HOSTILE, Story
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -47,8 +47,8 @@ def writes():
     """Writes stories into journals as kernels would; kernels that are ``OPEN`` stay so until the test ends."""
     kept = []
 
-    def write(story, folder, *, notebook=None, name=""):
-        flow = find_flow(folder, notebook=notebook, name=name).id
+    def write(story, folder, *, notebook=None, name="", key=""):
+        flow = find_flow(folder, notebook=notebook, name=name, key=key).id
         seal = OwnerSeal(owner_key(path=None))
         for run, seen in story.runs.items():
             journal = open_journal(folder, clock=Clock, seal=seal, notebook=str(notebook or ""), cwd=".", rest_s=None)
@@ -130,6 +130,50 @@ def test_an_edited_cell_is_diverged_and_its_followers_stale(nb):
     save(nb, "%%keel_step load\nload = 2", "%%keel_step fit\nfit = 1")
     states = {step["name"]: step["state"] for step in run_json("status", nb)["steps"]}
     assert (states["load"], states["fit"]) == ("diverged", "stale")
+
+
+@pytest.fixture
+def sweep(tmp_path, writes):
+    """nb.ipynb, which ran without parameters and with alpha=0.9, which failed, and with alpha=0.3; its path."""
+    path = tmp_path / "nb.ipynb"
+    save(path, "alpha = 0.1", "%%keel_step work\nwork = 1")
+    took = 60.0
+    for run, key in enumerate(["", "alpha=0.9", "alpha=0.3"], 1):
+        told = Story()
+        told._run, took = run - 1, took + 60
+        told.run(RunEnd.CLEAN).step(
+            "work", Status.FAILED if "9" in key else Status.OK, took=took, why=f"as of {took:.0f}"
+        )
+        writes(told, tmp_path / ".keel", notebook=path, key=key)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "took"),
+    [
+        ([], "alpha=0.3", "4 min"),
+        (["-p", "alpha", "0.9"], "alpha=0.9", "3 min"),
+        (["--key", "alpha=0.9"], "alpha=0.9", "3 min"),
+        (["--key", ""], "", "2 min"),
+        (["-p", "alpha", "0.3"], "alpha=0.3", "4 min"),
+    ],
+)
+def test_of_several_parameter_sets_an_answer_says_which_or_is_of_the_one_that_is_named(sweep, words, key, took):
+    for command in (["plan", sweep], ["why", "work", "--in", sweep], ["log", sweep], ["show", "work", "--in", sweep]):
+        said = run(*command, *words)
+        which = "alpha=0.3, which ran last; also recorded: alpha=0.9, no parameters (`-p NAME VALUE`, or `--key KEY`)"
+        assert said.startswith(which) is not bool(words), command
+        minutes = int(took.split()[0])
+        own = {"plan": f" run {minutes - 1}", "why": f"as of {minutes * 60}"}
+        assert own.get(command[0], took) in said, command
+    headlines = [line for line in run("status", sweep, *words).splitlines() if ", run " in line]
+    assert headlines[0].startswith(f"{sweep} [{key}]," if key else f"{sweep}, ")
+    assert len(headlines) == (1 if words else 3)
+
+
+def test_a_parameter_set_that_never_ran_is_named_with_those_that_did(sweep):
+    said = run("plan", sweep, "-p", "alpha", "0.8", code=2)
+    assert "parameter set alpha=0.8 is not known here; did you mean alpha=0.9?" in said
 
 
 def test_a_notebook_that_nobody_named_is_found_in_the_folders_default_flow(tmp_path, three_steps, writes):
