@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.core.error import InputRejected
 
+from keel_notebook.aside import write_aside
 from keel_notebook.capture.cell import CellGate, RunningCell, finished
 from keel_notebook.capture.mark import find_step
 from keel_notebook.capture.seeds import SEEDS, unwatch_seeds, watch_seeds
@@ -378,8 +379,8 @@ _CLOCKS = re.compile(r"time|now|today|uuid|urandom|secrets|random|rng|clock|Gene
 
 def say(line: str) -> None:
     """One line on stderr, complete before anything else of the cell."""
-    print(f"keel: {line}", file=sys.stderr)  # noqa: T201 this is how the kernel speaks to a person
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        write_aside(sys.stderr, f"keel: {line}\n")
 
 
 def say_nested(line: str) -> None:

@@ -10,11 +10,11 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
+from keel_notebook.aside import STRAY, parent_of
 from keel_notebook.capture.outstreams import OutStreams
 from keel_notebook.capture.threads import at_work
 from keel_notebook.capture.world import Children
@@ -28,8 +28,6 @@ _QUIET_ROUNDS = 5
 _PATIENT_ROUNDS = 20  # while a child of the cell still runs
 _LATE_ROUNDS = 50
 _DRAIN_ROUNDS = 500
-_STRAY = "keel_stray"
-"""Marks, in the parent header, text that a thread of an earlier cell prints while this one runs."""
 _TOPICS = {"stream": "stream.{name}", "execute_result": "execute_result"}
 
 
@@ -184,7 +182,7 @@ class _Recording:
         kind, parent = sent.get("msg_type"), sent.get("parent_header", {})
         if kind not in KINDS or not self._cell or parent.get("msg_id") != self._cell:
             return
-        if _STRAY in parent or (kind != "stream" and threading.get_ident() in self._strays):
+        if STRAY in parent or (kind != "stream" and threading.get_ident() in self._strays):
             return
         if os.getpid() != self._pid or self._fault is not None:
             return
@@ -257,7 +255,7 @@ def _mark_strays(stream: Any, strays: frozenset[int | None]) -> Callable[[], Non
     def marked(text: str) -> Any:
         if threading.get_ident() not in strays:
             return write(text)
-        with _parent_of(stream, {**stream.parent_header, _STRAY: True}):
+        with parent_of(stream, {**stream.parent_header, STRAY: True}):
             return write(text)
 
     def unmark() -> None:
@@ -270,12 +268,3 @@ def _mark_strays(stream: Any, strays: frozenset[int | None]) -> Callable[[], Non
 
     stream.write = marked
     return unmark
-
-
-@contextmanager
-def _parent_of(stream: Any, header: dict[str, Any]) -> Iterator[None]:
-    token = stream._parent_header.set(header)
-    try:
-        yield
-    finally:
-        stream._parent_header.reset(token)

@@ -129,7 +129,7 @@ class _Tee:
     """A stream that writes on as before and tells what was written. Goes on writing when nobody listens any more."""
 
     def __init__(self, stream: Any, name: str, written: Callable[[str, str], None]) -> None:
-        self.stream = stream
+        self.stream = self.keel_beneath = stream
         self._name = name
         self._written = written
 
