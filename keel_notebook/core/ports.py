@@ -65,9 +65,7 @@ class RunSeen(Struct, frozen=True):
 
 class FlowRecords(Struct, frozen=True):
     """All that a kernel needs of one flow: every entry that may still be asked for, in the order written.
-
-    Superseded entries (a ``running`` one whose ``ok`` exists under the same id) are not in it.
-    """
+    Superseded entries (a ``running`` one whose ``ok`` exists under the same id) are not in it."""
 
     flow: FlowId
     entries: Sequence[Entry]
@@ -160,6 +158,8 @@ class Digested(Struct, frozen=True):
     """Global names of the notebook that functions and classes inside the value read: inputs as well."""
     outline: bool = False
     """The value has no digest: this is one of what can be compared of it, and counts only with its provenance."""
+    inward: bool = False
+    """Of an outline: what has no digest in it are locks and their like, which lead nowhere out of this process."""
 
 
 class Definition(Struct, frozen=True):

@@ -38,6 +38,8 @@ class StepNow(Struct, frozen=True):
     """What a guarded effect does to the world (``--kind``)."""
     tree: Any = None
     """The cell's code."""
+    inward: frozenset[str] = frozenset()
+    """Inputs without a digest that lead nowhere out of this process (``Digested.inward``)."""
     as_is: bool = False
     """Whether it runs on everything as it is, its own doing included."""
     surroundings: Surroundings = field(default_factory=dict)

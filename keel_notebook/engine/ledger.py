@@ -44,6 +44,8 @@ class Ledger(Struct):
     """Which object a cell that was watched left under a name: another one there now was put there by nobody knows."""
     left: dict[str, Digest] = field(default_factory=dict)
     """Objects that a step changed and that nobody can store: what they would count as, had it not been replayed."""
+    inward: set[str] = field(default_factory=set)
+    """Names of values without a digest that hold locks and their like, and neither client nor connection."""
     as_is: set[str] = field(default_factory=set)
     """Steps that a person wants executed on the values as they are (`%keel rerun NAME --as-is`)."""
     ahead: dict[str, tuple[Digest, str]] = field(default_factory=dict)

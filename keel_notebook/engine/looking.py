@@ -77,6 +77,7 @@ class Looking:
             root=root,
             parameters=self._ledger.parameters,
             tree=parsed.parsed.tree,
+            inward=frozenset(self._ledger.inward & inputs.keys()),
             as_is=name in self._ledger.as_is,
             called=cell.called or name,
         )

@@ -50,6 +50,7 @@ class Provenance:
         """The digest of what a name holds."""
         if not digested.outline:
             return digested
+        (self._ledger.inward.add if digested.inward else self._ledger.inward.discard)(name)
         if name in self._ledger.left:
             return replace(digested, digest=self._ledger.left[name])
         made = self._made(name)

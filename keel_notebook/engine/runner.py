@@ -230,7 +230,8 @@ class Runner(PutBack):
         known |= parts.references.known(step.flow, without=frozenset(moving), among=among)
         known |= parts.references.inside(values, known, step=step, without=moving, flat=among is not None)
         packed = parts.codec.pack(names, result=result, known=known)
-        if any((item.digest or "").startswith(BY_ORIGIN) for item in step.inputs.values()):
+        by_origin = {name for name, item in step.inputs.items() if (item.digest or "").startswith(BY_ORIGIN)}
+        if by_origin - step.inward:
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell
         lost = packed.not_stored + tuple(NotStored(name, types[name].__qualname__, LEFT_OUT) for name in left_out)
         changed_ones = {item.name for item in lost if item.name in changed.in_place}

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from blake3 import blake3
+from msgspec.structs import replace
 
 from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.core.quiet import quiet_gc
 from keel_notebook.payload.folds import FoldWalk
 from keel_notebook.payload.graphs import GraphWalk
+from keel_notebook.payload.inward import leads_nowhere
 from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.outlines import Outlines
 from keel_notebook.payload.paths import path_to
@@ -77,7 +79,20 @@ class StructuralDigester:
         classes by what of their attributes can be digested. To be used with the provenance of the value, which alone
         tells one client from another. Generators, iterators and open files stay unknown.
         """
-        return self._digested(value, Outlines(self._definitions, Contents(), strict=self.digest))
+        shapes = Outlines(self._definitions, Contents(), strict=self.digest)
+        found = self._digested(value, shapes)
+        if found.digest is None or not shapes.by_type:
+            return found
+        return replace(found, inward=self._inward(shapes, {}))
+
+    def _inward(self, shapes: Outlines, met: dict[int, Any]) -> bool:
+        """Whether what was walked holds locks and their like, and nothing that may be a client."""
+
+        def held(value: Any) -> bool:
+            below = Outlines(self._definitions, Contents(), strict=self.digest)
+            return self._digested(value, below).digest is not None and self._inward(below, met)
+
+        return not shapes.foreign and all(leads_nowhere(each, held, met) for each in shapes.by_type)
 
     def _digested(self, value: Any, shapes: Shapes, fold: FoldWalk | None = None) -> Digested:
         digest, reason = None, ""

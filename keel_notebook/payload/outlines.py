@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from keel_notebook.connections import in_memory
 from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload import kinds, registry
+from keel_notebook.payload.inward import is_foreign
 from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, label, one_way
 from keel_notebook.payload.typename import type_name
@@ -47,6 +48,10 @@ class Outlines(Shapes):
         super().__init__(definitions, contents)
         self._strict = strict
         self._asked: dict[int, tuple[Any, Shape]] = {}
+        self.by_type: list[Any] = []
+        """Objects that were found to have no digest, and counted by their type alone."""
+        self.foreign = False
+        """Whether something was among the rest that may be a client and has a digest all the same."""
 
     def of(self, value: Any) -> Shape:
         """The shape of any value. Raises Unknown for generators, iterators and open files."""
@@ -69,8 +74,10 @@ class Outlines(Shapes):
         self.reaches |= found.reaches
         self.weak |= found.weak
         if found.digest is not None:
+            self.foreign |= is_foreign(type(value))
             return Shape(label("whole", found.digest))
         self.weak = True
+        self.by_type.append(value)
         return Shape(label("only its type", in_memory(value)), (type(value),))
 
     def _from_a_library(self, cls: type) -> bool:

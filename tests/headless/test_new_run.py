@@ -50,3 +50,72 @@ def test_with_a_front_end_run_all_brings_everything_back(notebook):
     book.front_end = False
     book.run_all()
     assert book.hits == "ask kept shell timed pure after ask shell timed"
+
+
+INWARD = {
+    "lock": "threading.Lock()",
+    "rlock": "threading.RLock()",
+    "condition": "threading.Condition()",
+    "semaphore": "threading.BoundedSemaphore(3)",
+    "event": "threading.Event()",
+    "barrier": "threading.Barrier(1)",
+    "shared_lock": "multiprocessing.Lock()",
+    "async_lock": "asyncio.Lock()",
+    "jobs": "queue.Queue()",
+    "prompts": "filled([{'text': 'a', 'lock': threading.Lock()}])",
+    "given": "queue.SimpleQueue()",
+    "pool": "ThreadPoolExecutor(2)",
+    "reference": "weakref.ref(threading.Lock)",
+    "context": "contextvars.Context()",
+    "variable": "contextvars.ContextVar('variable')",
+    "dice": "random.SystemRandom()",
+    "chance": "random.Random(1)",
+    "own": "np.random.default_rng(1)",
+    "packer": "struct.Struct('i')",
+    "memory": "mmap.mmap(-1, 8)",
+    "several": "{'a': threading.Lock(), 'b': [threading.Event()]}",
+    "holder": "Holder()",
+    "dicer": "{'lock': threading.Lock(), 'own': np.random.default_rng(1), 'values': np.arange(3)}",
+}
+OUTWARD = {
+    "secured": "ssl.create_default_context()",
+    "plug": "socket.socket()",
+    "known": "Known(socket.socket())",
+    "waiting": "filled(socket.socket())",
+    "session": "{'lock': threading.Lock(), 'session': requests.Session()}",
+    "handed": "filled([requests.Session()])",
+    "local": "threading.local()",
+    "base": "sqlite3.connect(':memory:')",
+    "started": "ThreadPoolExecutor(1, initializer=socket.socket().connect)",
+    "subclass": "type('Lock', (threading.Event,), {'client': socket.socket()})()",
+    "pointed": "weakref.ref(plug)",
+}
+MADE = """
+import asyncio, contextvars, mmap, multiprocessing, queue, random, socket, sqlite3, ssl, struct, threading, weakref
+import numpy as np, requests
+from concurrent.futures import ThreadPoolExecutor
+class Holder:
+    def __init__(self): self.lock, self.cache = threading.Lock(), {}
+class Known:
+    def __init__(self, client): self.client = client
+def filled(thing):
+    jobs = queue.Queue(); jobs.put(thing)
+    return jobs
+"""
+
+
+def test_a_lock_is_no_client(notebook):
+    """What uses one executes in a new run no more than anything else; what may be a client does, as nobody sees it."""
+    cells = [MADE + "\n".join(f"{name} = {made}" for name, made in (INWARD | OUTWARD).items())]
+    cells += [f"%%keel_step use_{name}\nhit('{name}'); kind_{name} = str(type({name}))" for name in INWARD | OUTWARD]
+    cells += [
+        "import keel_notebook as keel\ndef ask(text):\n    with lock: hit('ask'); return text.upper()",
+        "%%keel_step mapped\nanswers = keel.map(ask, ['a', 'b'])",
+    ]
+    book = notebook(cells)
+    book.front_end = False
+    assert [shown.error for shown in book.run_all()] == [""] * len(cells)
+    book.shutdown()
+    (book.folder / "hits.txt").unlink()
+    book.run_all()
+    assert book.hits.split() == list(OUTWARD)
