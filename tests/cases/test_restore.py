@@ -219,17 +219,17 @@ def get(n):
     hit("get")
     if n == 3: raise KeyboardInterrupt
     return n * 2
-rows = []; rows = keel.map(get, [1, 2, 3], max_workers=1)
+count = 3; rows = (n for n in "nobody can store it"); rows = keel.map(get, [1, 2, 3], max_workers=1)
 """)
-    book.run_all()
+    assert book.run_all()[0].status == "error"
     book.kill()
     book.start()
     book.execute("%load_ext keel_notebook")
     before = book.hits
     shown = book.execute("%keel restore --run")
-    assert "step scrape" in shown.text
-    assert "run step scrape yourself: it" in shown.text
-    assert book.hits == before
+    assert "restored without running a cell: count, get, keel\n" in shown.text
+    assert "not restored: rows (run step scrape yourself: it" in shown.text
+    assert (book.hits, before) == ("get get get", "get get get")
 
 
 def test_what_several_steps_took_of_a_value_that_has_no_name_any_more_is_one_object_again(book):
