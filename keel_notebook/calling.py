@@ -11,16 +11,20 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.decide import Mode
 from keel_notebook.core.effects import step_identity
+from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.ids import default_flow
-from keel_notebook.core.model import Digest, FlowId, Input
+from keel_notebook.core.model import FlowId, Input
 from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords
 from keel_notebook.core.resuming import resumed_runs
 from keel_notebook.core.units import day_of
 from keel_notebook.engine.callparts import CallParts
 from keel_notebook.engine.calls import Calls
+from keel_notebook.engine.counting import Vouch
 from keel_notebook.engine.guard import Guard
+from keel_notebook.engine.guarded import Key
 from keel_notebook.engine.lease import Holder, Lease
 from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.shared import SharedJournal
@@ -37,6 +41,7 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     journal: SharedJournal,
     codec: Codec,
     digester: Digester,
+    vouch: Vouch,
     definitions: Definitions,
     ambient: Ambient,
     clock: Clock,
@@ -59,6 +64,7 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
             journal=journal,
             codec=codec,
             digester=digester,
+            vouch=vouch,
             definitions=definitions,
             clock=clock,
             namespace=namespace,
@@ -77,17 +83,22 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     )
 
 
-def step_scope(step: str, identity: str, idempotency_key: str, attempt: str) -> StepScope:
+def step_scope(step: str, key: Key, attempt: str, cell: ParsedCell) -> StepScope:
     """The scope of a step's body. Set it with ``scope.enter`` right before the body runs."""
-    return StepScope(step, identity, idempotency_key=idempotency_key, attempt=attempt)
+    return StepScope(step, key.identity, idempotency_key=key.idempotency_key, attempt=attempt, cell=cell)
 
 
 def plain_scope(
-    name: str, *, code: Digest | None, inputs: Mapping[str, Input], went_on: frozenset[int], unrecorded: bool = False
+    name: str,
+    cell: ParsedCell,
+    *,
+    inputs: Mapping[str, Input],
+    went_on: frozenset[int],
+    unrecorded: bool = False,
 ) -> StepScope:
     """The implicit step of a plain cell that makes durable calls; ``went_on``: runs that this one goes on with."""
-    identity = step_identity("", code, inputs)
-    return StepScope(name, identity, implicit=True, unrecorded=unrecorded, resumed=went_on)
+    identity = step_identity("", code_digest(cell), inputs)
+    return StepScope(name, identity, implicit=True, unrecorded=unrecorded, resumed=went_on, cell=cell)
 
 
 def resumed(records: FlowRecords, run: int, now: float, *, alone: bool) -> frozenset[int]:

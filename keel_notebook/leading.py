@@ -162,7 +162,7 @@ class Leader:
         if isinstance(self._live, Assumed):
             return call(self._take_as_done)
         key = key_of(self._live.attempt.step, self._look, self.attached.flow.key)
-        here = step_scope(step.name, key.identity, key.idempotency_key, self._live.attempt.entry.entry)
+        here = step_scope(step.name, key, self._live.attempt.entry.entry, step.parsed.parsed)
         self._scope = scope.enter(here)
         if step.options.retries or step.options.timeout_s is not None:
             say = self._kernel.say
@@ -235,7 +235,7 @@ class Leader:
             analysis, attached = self._analysis(cell), self.attached
             self._plain_scope = plain_scope(
                 cell.cell_id or self.ledger.unnamed(analysis.code or "?"),
-                code=analysis.code,
+                analysis.parsed,
                 inputs=attached.stepper.inputs(analysis.names.reads - analysis.names.stores, analysis),
                 went_on=attached.went_on(attached.journal.records(attached.flow.id), self._root or ""),
                 unrecorded=cell.marker is not None,

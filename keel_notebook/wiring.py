@@ -40,7 +40,7 @@ from keel_notebook.engine.lanes import LaneKeeper
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.parts import Parts
 from keel_notebook.engine.plaincells import PlainCells
-from keel_notebook.engine.provenance import Provenance
+from keel_notebook.engine.provenance import Provenance, WhileRunning
 from keel_notebook.engine.references import References
 from keel_notebook.engine.runner import Runner
 from keel_notebook.engine.shared import SharedJournal
@@ -197,7 +197,6 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
 
     origins_watch = NameWatch(shell, compared, definitions)  # apart from the one that watches the running cell
     provenance = Provenance(kernel.ledger, origin_senses(namespace, digester, definitions, files, origins_watch))
-
     at_work = partial(now_at_work, shell)
 
     def went_on(records: FlowRecords, root: str) -> frozenset[int]:
@@ -307,7 +306,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         return calls_of(
             journal=journal,
             codec=codec,
-            digester=digester,
+            digester=compared,
+            vouch=WhileRunning(provenance).one,
             definitions=definitions,
             ambient=ambient,
             clock=clock,

@@ -16,6 +16,7 @@ from keel_notebook.core import environment, fileholds, sharing
 from keel_notebook.core.dotted import is_module
 from keel_notebook.core.fileholds import FilesNow, same
 from keel_notebook.core.model import Digest, Entry, EntryId, Input, Status
+from keel_notebook.core.provenance import BY_ORIGIN
 
 
 class Mode(StrEnum):
@@ -183,7 +184,9 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
             continue  # already applied: the input is what this record itself left
         found.extend(_input_difference(name, recorded.get(name), current, code_differs=edited))
     if not edited and (objects := facts.objects.get(entry.entry)) is not None:
-        told_apart = sharing.differing(entry.ambient, objects, facts.applied)
+        clients = {name for name, item in recorded.items() if (item.digest or "").startswith(BY_ORIGIN)}
+        clients |= {item.name for item in entry.writes if item.digest is None}
+        told_apart = sharing.differing(entry.ambient, objects, facts.applied, clients)
         found.extend(Difference(Part.INPUT, name, detail=said) for name, said in told_apart)
     told = {difference.name for difference in found}  # a file may be declared, read and imported: one difference
     told |= {seen.path for seen in entry.files if seen.role == "journal"}  # asked by ``journalfiles``, and no input

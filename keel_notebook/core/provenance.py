@@ -8,6 +8,8 @@ each other.
 from __future__ import annotations
 
 import ast
+import copy
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
@@ -138,6 +140,18 @@ class Origins:
         """A plain cell ran. One that failed may have stopped at any statement: what it left is its own story."""
         self._untold.append(lambda: self._cell(parsed, "" if ended_well else "failed "))
 
+    def running(self, parsed: ParsedCell, keel: frozenset[str]) -> tuple[Origins, frozenset[str]]:
+        """The origins while a cell runs that may have come to any of its statements, and the names that it touches.
+
+        Durable calls in it (``keel.map(ask, client)``, where ``keel`` names the package) change nothing here.
+        """
+        self.of("")
+        found = Origins()
+        found._now, found._unlisted = dict(self._now), self._unlisted
+        tree = _WithoutCalls(keel).visit(copy.deepcopy(parsed.tree))
+        found._cell(ParsedCell(parsed.source, tree), "running ")
+        return found, frozenset(name for name, now in found._now.items() if self._now.get(name) is not now)
+
     def _cell(self, parsed: ParsedCell, how: str) -> None:
         for statement in statements(parsed):
             self._apply(statement, how)
@@ -200,6 +214,30 @@ class Origins:
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
             self._now.pop(name, None)
+
+
+def written_into(source: str) -> frozenset[str]:
+    """Names into whose value a function writes for all to see: ``c.x = …``, ``c.headers["x"] = …``, ``del c.x``."""
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except SyntaxError:  # a lambda is only part of a line, and assigns nothing
+        return frozenset()
+    stores = ast.Store | ast.Del
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute | ast.Subscript))
+    return frozenset(root_name(node) for node in nodes if isinstance(node.ctx, stores))
+
+
+class _WithoutCalls(ast.NodeTransformer):
+    """Takes durable calls out of a cell."""
+
+    def __init__(self, keel: frozenset[str]) -> None:
+        self._keel = keel
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node.func:
+            case ast.Attribute(value=ast.Name(id=name), attr="call" | "map" | "defer" | "gather") if name in self._keel:
+                return ast.copy_location(ast.Constant(None), node)
+        return self.generic_visit(node)
 
 
 def doing_of(entry: Entry, changed: Collection[str]) -> str:

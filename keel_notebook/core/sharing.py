@@ -56,28 +56,36 @@ def asked(ambient: Mapping[str, Any]) -> bool:
     return any(key in ambient for key in (SHARING, IDENTITY, LAYOUT))
 
 
-def differing(ambient: Mapping[str, Any], now: AsItIs, applied: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+def differing(
+    ambient: Mapping[str, Any], now: AsItIs, applied: Collection[str] = (), clients: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
     """Names, with what is different about their objects, in words.
 
     Args:
         ambient: of the record.
         now: the same as it is now.
         applied: names that hold what the step itself left: what they share is its own doing.
+        clients: names that count by how they were made: what such an object holds where changes whenever it is used.
     """
     for key, found in ((SHARING, now.sharing), (IDENTITY, now.identity)):
         recorded = ambient.get(key)
         if recorded is None or found is None or (key == SHARING and set(recorded["of"]) & set(applied)):
             continue
-        yield from _of_pattern(recorded, found, now.put_back)
+        yield from _of_pattern(recorded, found, now.put_back, clients)
     for name, layout in ambient.get(LAYOUT, {}).items():
         if name not in now.put_back and now.layout.get(name, layout) != layout:
             yield name, "lies otherwise in memory"
 
 
-def _of_pattern(recorded: Mapping[str, Any], now: Pattern, skip: Collection[str]) -> Iterator[tuple[str, str]]:
+def _of_pattern(
+    recorded: Mapping[str, Any], now: Pattern, skip: Collection[str], clients: Collection[str]
+) -> Iterator[tuple[str, str]]:
     before: Mapping[str, str] = recorded["pairs"]
     for key in sorted(before.keys() | now.pairs.keys()):
         one, other = key.split(",")
+        inside = one == other or (key in before and key in now.pairs)
+        if inside and (one in clients or other in clients):
+            continue
         if one not in skip and other not in skip and before.get(key) != now.pairs.get(key):
             yield one, _said(one, other, was=key in before, is_now=key in now.pairs)
     if not set(skip) >= set(now.of):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgpack
 
 from keel_notebook.core.model import Digest
-from keel_notebook.core.ports import Digester
+from keel_notebook.engine.counting import Counting, by_origin
 from keel_notebook.engine.places import callable_only
 from keel_notebook.engine.plain import ATOMS, bare
 from keel_notebook.engine.prints import Prints
@@ -54,8 +54,8 @@ class Arguments(NamedTuple):
 class ArgumentDigests:
     """Digests arguments. Plain ones are packed and hashed under the journal's salt; the digester does the rest."""
 
-    def __init__(self, *, digester: Digester, prints: Prints, salt: bytes) -> None:
-        self._digester = digester
+    def __init__(self, *, counting: Counting, prints: Prints, salt: bytes) -> None:
+        self.counting = counting
         self._prints = prints
         self._salted = hashlib.blake2b(digest_size=16, key=salt)
 
@@ -71,6 +71,18 @@ class ArgumentDigests:
                 except OverflowError:  # an int of more than 64 bits
                     pass
         return self._general(args, kwargs)
+
+    def unless_written(self, found: Arguments, function: Any) -> Arguments:
+        """The same; unknown where the function writes into a client among them, which no record can put back."""
+        clients = {name: value for name, (value, digest) in found.mutable.items() if by_origin(digest)}
+        if not clients or type(function) is not FunctionType:
+            return found
+        names, into = function.__code__.co_varnames, self._prints.written(function)
+        called = {(names[int(name)] if name.isdigit() and int(name) < len(names) else name): name for name in clients}
+        written = called.keys() & into
+        for name in written:
+            self.counting.written(clients[called[name]])
+        return found._replace(digest=None, unknown=f"argument {min(written)}") if written else found
 
     def _general(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         parts: list[str] = []
@@ -97,7 +109,7 @@ class ArgumentDigests:
         raw = bare(value)
         if raw is not None:
             return self._hash(b"p" + raw), ""
-        digested = self._digester.digest(value)
+        digested = self.counting.of(value)
         return digested.digest, digested.reason
 
     def _hash(self, raw: bytes) -> Digest:

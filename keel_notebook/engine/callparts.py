@@ -16,6 +16,7 @@ from keel_notebook.core.model import Effect, Entry, FlowId, NotStored
 from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, Journal
 from keel_notebook.engine.arguments import Arguments
 from keel_notebook.engine.changes import Watched
+from keel_notebook.engine.counting import Vouch, nobody_vouches
 from keel_notebook.engine.prints import Print
 from keel_notebook.engine.scope import StepScope
 
@@ -45,6 +46,7 @@ class CallParts(Struct, frozen=True):
     journal: Journal
     codec: Codec
     digester: Digester
+    """Marks outlines of what has no digest."""
     definitions: Definitions
     clock: Clock
     namespace: dict[str, Any]
@@ -55,6 +57,8 @@ class CallParts(Struct, frozen=True):
     """None: guarded calls are refused, because nobody told which notebook this is."""
     ambient: Ambient | None = None
     """For ``keel.loop``: random state goes on where it was."""
+    vouch: Vouch = nobody_vouches
+    """Tells what a name's value counts as that has no digest."""
     sleep: Callable[[float], None] = lambda _: None
     chance: Callable[[], float] = lambda: 0.5
     """Numbers from 0 to 1, for jitter."""

@@ -16,14 +16,13 @@ from msgspec.structs import replace
 from keel_notebook.core import calls as c
 from keel_notebook.core.decide import Execute, Mode, Refuse, Replay
 from keel_notebook.core.effects import Assume, Fire, idempotency_key
-from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Effect, Entry, Input, Kind, NotStored, Payload, Problem, Status, entry_id
 from keel_notebook.core.quiet import quiet_gc
-from keel_notebook.core.secrets import secret_text
 from keel_notebook.engine import callvalues, plain, scope
 from keel_notebook.engine.arguments import ArgumentDigests, Arguments, shown
 from keel_notebook.engine.callparts import PLAIN_OPTIONS, CallOptions, CallParts, Claim, Given, Going
 from keel_notebook.engine.changes import Changed, Changes
+from keel_notebook.engine.counting import Counting
 from keel_notebook.engine.effects import Effects
 from keel_notebook.engine.failure import Failure
 from keel_notebook.engine.host import installed
@@ -32,8 +31,6 @@ from keel_notebook.engine.scope import StepScope
 from keel_notebook.errors import CannotStoreError, KeelError, UntrustedError
 
 _NOTHING: Final = object()
-_SHORT: Final = 15
-"""Characters of a text that is too short for a credential of any known shape."""
 
 
 def _named(function: Callable[..., Any], arguments: Arguments, key: Any) -> tuple[str, str]:
@@ -42,15 +39,7 @@ def _named(function: Callable[..., Any], arguments: Arguments, key: Any) -> tupl
     outer = scope.inside()
     if outer is not None:
         name = f"{outer.path}/{name}"
-    return name, (arguments.digest or "?")[:16] if key is None else _key_text(key)
-
-
-def _key_text(key: Any) -> str:
-    """A call's key as it is kept and shown; one that holds a credential by its digest (C103)."""
-    text = str(key)
-    if type(key) is int or len(text) < _SHORT or not secret_text(text):
-        return text
-    return f"secret {text_digest('key', text)[:16]}"
+    return name, (arguments.digest or "?")[:16] if key is None else callvalues.key_text(key)
 
 
 class Calls:
@@ -58,8 +47,11 @@ class Calls:
 
     def __init__(self, parts: CallParts) -> None:
         self.parts = parts
-        self.prints = Prints(digester=parts.digester, definitions=parts.definitions, namespace=parts.namespace)
-        self._arguments = ArgumentDigests(digester=parts.digester, prints=self.prints, salt=parts.journal.salt)
+        counting = Counting(
+            compared=parts.digester, definitions=parts.definitions, vouch=parts.vouch, namespace=parts.namespace
+        )
+        self.prints = Prints(counting=counting, definitions=parts.definitions, namespace=parts.namespace)
+        self._arguments = ArgumentDigests(counting=counting, prints=self.prints, salt=parts.journal.salt)
         self._changes = Changes(self._arguments)
         self._effects = Effects(self)
         self._undurable = False
@@ -159,7 +151,7 @@ class Calls:
     def finish(self, going: Going, value: Any) -> Any:
         """Record the result, then release it (K9). Returns the value; raises CannotStoreError (E020)."""
         with self.parts.lock:
-            changed = going.watched.changed() if going.watched is not None else None
+            changed = self._changed(going)
             if changed is None and going.entry is None and not going.awaited and not self._unfinished(going):
                 raw = callvalues.open_form(going.claim.place.call, value)
                 if raw is not None:
@@ -169,6 +161,14 @@ class Calls:
                     return value
             self._finish(going, value, changed)
             return value
+
+    def _changed(self, going: Going) -> Changed | None:
+        """What the call changed that its record holds, or has to; what a client changed in itself is only told."""
+        found = None if going.watched is None else going.watched.changed()
+        for name, kind in () if found is None else found.used:
+            what = f"what it changes in {name} ({kind}) itself does not come back in a replay"
+            self.once(going.claim.scope, f"{going.claim.place.call}: {what}")
+        return found if found is not None and (found.recipes or found.refused) else None
 
     def _finish(self, going: Going, value: Any, changed: Changed | None) -> None:
         try:
@@ -224,6 +224,7 @@ class Calls:
     def _now(self, claim: Claim) -> c.CallNow:
         options = claim.options
         found = claim.print = self.prints.of(claim.function)
+        claim.arguments = self._arguments.unless_written(claim.arguments, claim.function)
         if (found.unknown or claim.arguments.unknown) and not options.trust_key:
             guilty = found.unknown or claim.arguments.unknown
             self.once(claim.scope, f"{claim.place.call} runs every time: {guilty} cannot be compared")
@@ -370,10 +371,11 @@ class Calls:
 
     def _tell_missing(self, going: Going, entry: Entry, *, refused: bool) -> None:
         first, name = entry.not_stored[0], going.claim.place.call
-        if refused:
+        if refused and entry.effect is not Effect.IDEMPOTENT:
             raise CannotStoreError(name=first.name, type=first.type, step=name, reason="return it instead")
+        hint = "; return it instead" if refused else ""
         what = f"{first.name} ({first.type})" if first.type else first.name
-        self.once(going.claim.scope, f"{name} will run again: {what} is not stored: {first.reason}")
+        self.once(going.claim.scope, f"{name} will run again: {what} is not stored: {first.reason}{hint}")
 
     def once(self, here: StepScope, line: str) -> None:
         """Tell a person something, once for each run of the cell."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Entry, NotStored, Payload
 from keel_notebook.core.ports import Known
-from keel_notebook.core.secrets import looks_secret, looks_secret_field
+from keel_notebook.core.secrets import looks_secret, looks_secret_field, secret_text
 from keel_notebook.engine import plain
 from keel_notebook.errors import DamagedError
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 RESULT, NEW = "result", "new"
 _SILENT = frozenset({type(None), bool, int, float})
 _SHORT = 12
+_SHORT_KEY = 15
+"""Characters of a text that is too short for a credential of any known shape."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -48,6 +51,14 @@ def secret(call: str, value: Any) -> bool:
         elif kind is dict:
             todo.extend((key if type(key) is str else "", inner) for key, inner in item.items())
     return False
+
+
+def key_text(key: Any) -> str:
+    """A call's key as it is kept and shown; one that holds a credential by its digest (C103)."""
+    text = str(key)
+    if type(key) is int or len(text) < _SHORT_KEY or not secret_text(text):
+        return text
+    return f"secret {text_digest('key', text)[:16]}"
 
 
 def open_form(call: str, value: Any) -> bytes | None:

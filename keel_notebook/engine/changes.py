@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from keel_notebook.core.model import Digest, NotStored
+from keel_notebook.core.ports import Digested
 from keel_notebook.engine.arguments import ArgumentDigests
+from keel_notebook.engine.counting import Counting, by_origin
 from keel_notebook.engine.places import NoRecipe, Snapshot, put_back
 from keel_notebook.engine.prints import Part, Print
 
@@ -22,6 +24,8 @@ class Changed(Struct, frozen=True):
     recipes: dict[str, Any]
     new: list[Any]
     refused: tuple[NotStored, ...]
+    used: tuple[tuple[str, str], ...] = ()
+    """Clients and their like (name and type) that look different now: they changed themselves, which stays as it is."""
 
 
 class _Place(Struct):
@@ -33,26 +37,35 @@ class _Place(Struct):
     value: Any
     digest: Digest | None
     snapshot: Snapshot | None
+    looked: Digested | None = None
+    """How it looked; of what may be a client only."""
+    data: dict[str, Digest | None] | None = None
+    """What is data inside of something that counts by how it was made."""
 
 
 class Watched:
     """The places that one call may change, as they were before it ran."""
 
-    def __init__(self, places: list[_Place], digest: Callable[[Any], Digest | None]) -> None:
+    def __init__(self, places: list[_Place], digest: Callable[[Any], Digest | None], counting: Counting) -> None:
         self._places = places
         self._digest = digest
+        self._counting = counting
 
     def changed(self) -> Changed | None:
         """What is different now; None where nothing is."""
         recipes: dict[str, Any] = {}
         new: list[Any] = []
         refused: list[NotStored] = []
+        used: list[tuple[str, str]] = []
         for place in self._places:
             now = place.read()
             try:
                 if now is not place.value:
                     new.append(now)
                     recipes[place.where] = ["bind", len(new) - 1]
+                elif self._is_client(place, now):
+                    if self._used(place, now):
+                        used.append((place.name, type(now).__qualname__))
                 elif place.digest is None or self._digest(now) != place.digest:
                     if place.snapshot is None:
                         raise NoRecipe(type(now).__qualname__)
@@ -62,7 +75,18 @@ class Watched:
                     recipes[place.where] = recipe
             except NoRecipe as error:
                 refused.append(NotStored(place.name, str(error), "the call changed it in place"))
-        return Changed(recipes, new, tuple(refused)) if recipes or refused else None
+        return Changed(recipes, new, tuple(refused), tuple(used)) if recipes or refused or used else None
+
+    def _is_client(self, place: _Place, now: Any) -> bool:
+        """Whether it counts by how it was made; one that opened its connection only now has a digest no more."""
+        return by_origin(place.digest) or (place.looked is not None and self._counting.raw(now).outline)
+
+    def _used(self, place: _Place, now: Any) -> bool:
+        """Whether a client looks different. Raises NoRecipe where what changed inside of it is data."""
+        assert place.looked is not None
+        if place.data is not None and self._counting.data(now) != place.data:
+            raise NoRecipe(type(now).__qualname__)
+        return self._counting.used(now, place.looked)
 
 
 class Changes:
@@ -83,17 +107,22 @@ class Changes:
         for at, part in enumerate(found.parts):
             if part in changing and id(part.value) not in seen:
                 seen.add(id(part.value))
-                digest = part.digest if part.constant else self._one(part.value)
+                known = part.constant or by_origin(part.digest)
+                digest = part.digest if known else self._one(part.value)
                 places.append(self._place(part.name, f"part {at}", part.read, digest))
-        return Watched(places, self._one)
+        return Watched(places, self._one, self._arguments.counting)
 
     def _place(self, name: str, where: str, read: Callable[[], Any], digest: Digest | None) -> _Place:
-        value = read()
+        value, counting = read(), self._arguments.counting
+        if by_origin(digest):
+            return _Place(name, where, read, value, digest, None, counting.raw(value), counting.data(value))
         try:
             snapshot = Snapshot(value, self._one)
         except NoRecipe:
             snapshot = None  # too large to look through: a change of it is refused
-        return _Place(name, where, read, value, digest, snapshot)
+        if digest is None or not counting.may_become(value):
+            return _Place(name, where, read, value, digest, snapshot)
+        return _Place(name, where, read, value, digest, snapshot, Digested(digest), counting.data(value))
 
     def _one(self, value: Any) -> Digest | None:
         return self._arguments.one(value)[0]

@@ -131,9 +131,7 @@ class Map:
                 if not self._running:
                     return
                 done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-                self._changed = self._changed or (
-                    bool(before.changing) and self._calls.prints.of(self._function).digest != before.digest
-                )
+                self._changed = self._changed or (bool(before.changing) and self._calls.prints.moved(before))
                 for future in done:
                     self._arrived(executor, future)
         except BaseException:

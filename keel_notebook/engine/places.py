@@ -4,13 +4,14 @@
 back the loss would leave a silent wrong model. So the mutable arguments of a call, and the values that its function
 reaches, are looked at before and after. A change is written down as a *recipe*, which updates the very same objects:
 items that were there before stay the objects that they were, so that other names for them hold. Where that cannot
-be done the call is refused with E020, "return it instead".
+be done the result is given, and the call is made again by the next run: "return it instead". What happened only once
+is refused with E020.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from keel_notebook.engine.plain import ATOMS
 
 MOST = 20_000
 """Objects that are looked at in one argument; beyond that a change cannot be told apart, and is refused."""
+
+_DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
 
 DigestOf = Callable[[Any], Digest | None]
 
@@ -116,7 +119,7 @@ def _apart(thing: Any) -> tuple[tuple[Any, ...] | None, list[Any] | None]:
     kind = type(thing)
     if kind is list or kind is deque or kind is tuple:
         return None, list(thing)
-    if kind is dict:
+    if kind in _DICTS and not getattr(thing, "__dict__", None):
         return tuple(thing), list(thing.values())
     if _has_plain_attributes(thing):
         return tuple(vars(thing)), list(vars(thing).values())
@@ -179,9 +182,14 @@ def put_back(thing: Any, recipe: list[Any], new: list[Any]) -> None:
     if named is None:
         _refill(thing, made)
     else:
-        target = thing if type(thing) is dict else vars(thing)
-        target.clear()
-        target.update(zip((new[at] for at in named), made, strict=True))
+        pairs = zip((new[at] for at in named), made, strict=True)
+        if type(thing) not in _DICTS:
+            vars(thing).clear()
+            vars(thing).update(pairs)
+            return
+        thing.clear()
+        for key, value in pairs:  # a Counter's own update would add
+            thing[key] = value
 
 
 def _refill(thing: Any, items: list[Any]) -> None:

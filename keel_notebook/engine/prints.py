@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest
-from keel_notebook.core.ports import Definition, Definitions, Digested, Digester
+from keel_notebook.core.ports import Definition, Definitions
+from keel_notebook.core.provenance import written_into
+from keel_notebook.engine.counting import Counting, by_origin
 
 _CONSTANT: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, range, type(...), ModuleType, BuiltinFunctionType, CodeType}
@@ -43,10 +46,14 @@ class Part(Struct, eq=False):
     """Whether a person can name it: a notebook name or a closure variable, not the function's own innards."""
     bind: Callable[[Any], None] | None = None
     """Binds the name again, where that can be done."""
+    names: Sequence[str] = ()
+    """The name of the notebook that it is read by."""
+    owner: Sequence[str] = ()
+    """The names of the function inside which it lies."""
 
-    def equal(self, now: Any, digester: Digester) -> bool:
-        """Whether the very same object still has the same content."""
-        return self.digest is not None and digester.digest(now).digest == self.digest
+    def equal(self, now: Any, counting: Counting) -> bool:
+        """Whether the very same object still counts as the same."""
+        return self.digest is not None and counting.of(now, self.names, self.owner).digest == self.digest
 
 
 class Print(Struct):
@@ -64,12 +71,12 @@ class Print(Struct):
 class Prints:
     """Fingerprints for the functions of one kernel."""
 
-    def __init__(self, *, digester: Digester, definitions: Definitions, namespace: dict[str, Any]) -> None:
-        self._digester = digester
+    def __init__(self, *, counting: Counting, definitions: Definitions, namespace: dict[str, Any]) -> None:
+        self.counting = counting
         self._definitions = definitions
         self._namespace = namespace
         self._known: dict[int, tuple[Any, Print]] = {}
-        self._code: dict[int, tuple[CodeType, Definition | None, frozenset[str]]] = {}
+        self._code: dict[int, tuple[CodeType, Definition | None, frozenset[str], frozenset[str]]] = {}
 
     def forget(self) -> None:
         """Let go of every function: a new step has begun."""
@@ -83,7 +90,7 @@ class Prints:
         if found is not None and found[0] is function:
             for part in found[1].parts:
                 now = part.read()
-                if now is not part.value or not (part.constant or part.equal(now, self._digester)):
+                if now is not part.value or not (part.constant or part.equal(now, self.counting)):
                     break
             else:
                 return found[1]
@@ -93,8 +100,20 @@ class Prints:
         self._known[id(function)] = (function, made)
         return made
 
+    def moved(self, before: Print) -> bool:
+        """Whether what a function reads is different from then; clients that were only used are not."""
+        for part in before.parts:
+            now = part.read()
+            if now is not part.value:
+                return True
+            if part.constant or by_origin(part.digest) or self.counting.raw(now).outline:
+                continue
+            if not part.equal(now, self.counting):
+                return True
+        return False
+
     def _make(self, function: Any) -> Print:
-        walk = _Walk(self, self._namespace)
+        walk = _Walk(self, self._namespace, self._names_of(function))
         walk.take("", lambda: function, shown=False)
         pieces: list[str] = []
         unknown = ""
@@ -116,8 +135,14 @@ class Prints:
         found = self._code.get(id(code))
         if found is None or found[0] is not code:
             made = self._definitions.of(function) if self._definitions.belongs(function) else None
-            found = self._code[id(code)] = (code, made, frozenset(stored_globals(code)) if made else frozenset())
+            stored = frozenset(stored_globals(code)) if made else frozenset()
+            found = self._code[id(code)] = (code, made, stored, written_into(made.source) if made else frozenset())
         return found[1], found[2]
+
+    def written(self, function: FunctionType) -> frozenset[str]:
+        """Names into whose value a notebook function writes for all to see; its parameters as well."""
+        self.definition(function)
+        return self._code[id(function.__code__)][3]
 
     def module(self, name: str) -> Digest | None:
         """The digest of a module that code imports by itself: its loaded source, the same object while it is equal."""
@@ -126,26 +151,37 @@ class Prints:
             return None
         return Digest(sys.intern(found))
 
-    def digest(self, value: Any) -> Digested:
-        """The digest of one value."""
-        return self._digester.digest(value)
+    def _names_of(self, function: Any) -> list[str]:
+        """The names of the notebook under which a function was made, also where it is wrapped (``@keel.durable``)."""
+        name = getattr(function, "__name__", "")
+        wraps = getattr(self._namespace.get(name), "__wrapped__", None) is function
+        return [name] if wraps else self.counting.names_of(function)
 
 
 class _Walk:
     """Collects the parts of one function: itself, what lives in it, and the notebook names that its code reads."""
 
-    def __init__(self, prints: Prints, namespace: dict[str, Any]) -> None:
+    def __init__(self, prints: Prints, namespace: dict[str, Any], owner: Sequence[str]) -> None:
         self.parts: list[Part] = []
         self.stored: set[str] = set()
         self._prints = prints
         self._namespace = namespace
         self._names: set[str] = set()
         self._functions: set[int] = set()
+        self._owner = owner
+        self._written: frozenset[str] = frozenset()
 
     def take(
-        self, name: str, read: Callable[[], Any], *, shown: bool = True, bind: Callable[[Any], None] | None = None
+        self,
+        name: str,
+        read: Callable[[], Any],
+        *,
+        shown: bool = True,
+        bind: Callable[[Any], None] | None = None,
+        names: Sequence[str] = (),
     ) -> None:
-        """Add the value behind ``read``, and all that it reaches. ``bind`` binds its name again."""
+        """Add the value behind ``read``, and all that it reaches. ``bind`` binds its name again; ``names``: the name
+        of the notebook that it is."""
         value = read()
         kind = type(value)
         if kind is FunctionType and self._function(name, read, value):
@@ -159,9 +195,13 @@ class _Walk:
             self._add(name, read, ABSENT, constant=True, shown=shown)
             self.parts[-1].bind = bind
             return
-        found = self._prints.digest(value)
+        found = self._prints.counting.of(value, names, self._owner)
+        if by_origin(found.digest) and not self._written.isdisjoint((name.rpartition(".")[2], *names)):
+            self._prints.counting.written(value)
+            found = replace(found, digest=None)  # what it writes into a client no record can put back
         self._add(name, read, found.digest, constant=kind in _CONSTANT or still(value), shown=shown)
-        self.parts[-1].bind = bind
+        part = self.parts[-1]
+        part.bind, part.names, part.owner = bind, names, self._owner
         self._reach(found.reaches)
 
     def _add(  # noqa: PLR0913 - the fields of a part
@@ -201,6 +241,7 @@ class _Walk:
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._variable(below + variable, cell)
         self.stored |= stored
+        self._written |= self._prints.written(function)
         self._reach(definition.reads | stored)
         return True
 
@@ -215,8 +256,14 @@ class _Walk:
         self.parts.append(Part(name, read, read(), read(), constant=True, shown=False))
 
     def _global(self, name: str) -> None:
-        namespace = self._namespace
-        self.take(name, lambda: namespace.get(name, _MISSING), bind=lambda value: namespace.__setitem__(name, value))
+        namespace, above = self._namespace, self._owner
+
+        def bind(value: Any) -> None:
+            namespace[name] = value
+
+        self._owner = (name,)
+        self.take(name, lambda: namespace.get(name, _MISSING), bind=bind, names=(name,))
+        self._owner = above
 
     def _inner(self, name: str, read: Callable[[], Any], digest: Digest) -> None:
         self.parts.append(Part(name, read, read(), digest, constant=True, shown=False))

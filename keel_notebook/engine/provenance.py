@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +15,9 @@ from keel_notebook.core.model import Digest
 from keel_notebook.core.ports import Digested
 from keel_notebook.core.provenance import BY_ORIGIN, Origin
 from keel_notebook.core.reads import CellNames
+from keel_notebook.engine import scope
 from keel_notebook.engine.ledger import Ledger
+from keel_notebook.engine.scope import StepScope
 
 
 class OriginSenses(Struct, frozen=True):
@@ -37,8 +40,8 @@ class Provenance:
     """Vouches for clients, connections and their like by type and provenance."""
 
     def __init__(self, ledger: Ledger, senses: OriginSenses) -> None:
-        self._ledger = ledger
-        self._senses = senses
+        self.ledger = ledger
+        self.senses = senses
         self._known: dict[Origin, Digest | None] = {}
         self._asked: set[Origin] = set()
 
@@ -50,23 +53,23 @@ class Provenance:
         """The digest of what a name holds."""
         if not digested.outline:
             return digested
-        (self._ledger.inward.add if digested.inward else self._ledger.inward.discard)(name)
-        if name in self._ledger.left:
-            return replace(digested, digest=self._ledger.left[name])
+        (self.ledger.inward.add if digested.inward else self.ledger.inward.discard)(name)
+        if name in self.ledger.left:
+            return replace(digested, digest=self.ledger.left[name])
         made = self._made(name)
         if made is None:
             return replace(digested, digest=None, reason=digested.reason or "nobody saw how it was made")
         return replace(digested, digest=Digest(BY_ORIGIN + text_digest(made, digested.digest or "")))
 
     def _made(self, name: str) -> Digest | None:
-        origin = self._ledger.origins.of(name)
+        origin = self.ledger.origins.of(name)
         if origin is None:
             return None
-        noted = self._ledger.ids.get(name)
+        noted = self.ledger.ids.get(name)
         if noted is None:  # it was bound before anybody watched, by what its cell says
-            if name in self._senses.stored_by_functions():
+            if name in self.senses.stored_by_functions():
                 return None
-        elif noted != id(self._senses.namespace.get(name)):
+        elif noted != id(self.senses.namespace.get(name)):
             return None
         try:
             return self._digest(origin)
@@ -93,8 +96,8 @@ class Provenance:
         """What a statement read, by content where that is still there; None where some of it is unknown."""
         if origin.names is None:
             return []
-        now = self._ledger.origins.of
-        space = self._senses.namespace
+        now = self.ledger.origins.of
+        space = self.senses.namespace
         live = [name for name, then in origin.reads.items() if name in space and now(name) is then]
         parts: list[str] = []
         for name, then in origin.reads.items():
@@ -103,19 +106,19 @@ class Provenance:
             if name not in live and not self._add(parts, name, self._then(then)):
                 return None
         texts, asked = set(origin.texts), set[str]()
-        for name, digested in sorted(self._senses.reached(live, origin.names).items()):
+        for name, digested in sorted(self.senses.reached(live, origin.names).items()):
             digest = digested.digest
             if digested.outline or digest is None:
                 digest = self._then(now(name))
             if not self._add(parts, name, digest):
                 return None
             texts |= _as_path(space.get(name))
-            if _ASKS_ENVIRONMENT.search(code := self._senses.code_of(space.get(name))):
+            if _ASKS_ENVIRONMENT.search(code := self.senses.code_of(space.get(name))):
                 asked.update(_TEXT.findall(code))
-        parts += [each for name in sorted(asked) if (each := self._senses.setting(name))]
+        parts += [each for name in sorted(asked) if (each := self.senses.setting(name))]
         settings = origin.names.chains & _ENVIRONMENT
         for text in sorted(texts):
-            parts += [each for each in (self._senses.file_named(text), settings and self._senses.setting(text)) if each]
+            parts += [each for each in (self.senses.file_named(text), settings and self.senses.setting(text)) if each]
         return parts
 
     def _then(self, origin: Origin | None) -> Digest | None:
@@ -128,6 +131,40 @@ class Provenance:
         if digest is not None:
             parts += (name, digest)
         return digest is not None
+
+
+class WhileRunning:
+    """The same while a cell runs, with what the cell says that it does to its names: how far it came, nobody knows.
+
+    Used by durable calls. What they do themselves is looked at where they are made.
+    """
+
+    def __init__(self, still: Provenance) -> None:
+        """``still``: vouches while no cell runs."""
+        self._ledger = still.ledger
+        self._senses = still.senses
+        self._now: tuple[StepScope | None, Provenance] = (None, still)
+
+    def one(self, name: str, digested: Digested) -> Digested:
+        """The digest of what a name holds."""
+        here = scope.current()
+        if here is not self._now[0]:
+            self._now = (here, self._within(here))
+        return self._now[1].one(name, digested)
+
+    def _within(self, here: StepScope | None) -> Provenance:
+        ledger = self._ledger
+        if here is None or here.cell is None:
+            return Provenance(ledger, self._senses)
+        keel = [name for name, value in list(self._senses.namespace.items()) if is_keel(value)]
+        origins, touched = ledger.origins.running(here.cell, frozenset(keel))
+        ids = {name: at for name, at in ledger.ids.items() if name not in touched}
+        return Provenance(replace(ledger, origins=origins, ids=ids), self._senses)
+
+
+def is_keel(value: Any) -> bool:
+    """Whether a value is the package, under whatever name."""
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "keel_notebook"
 
 
 _ITSELF = Digest("itself")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from keel_notebook.core.calls import Place, StepCalls
+from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.model import EntryId
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class StepScope(Struct):
     idempotency_key: str = ""
     attempt: str = ""
     """The entry of the step's attempt; empty where there is none."""
+    cell: ParsedCell | None = None
+    """What its cell says: what it did to a client so far counts as well."""
     records: StepCalls | None = None
     """Read at the first call."""
     untrusted: frozenset[EntryId] = frozenset()

@@ -138,6 +138,53 @@ print(a, m, total)
     assert [hit for hit in hits if hit.startswith("turn")] == [f"turn{i}" for i in (0, 1, 2, 3, 3, 4, 5)]
 
 
+def test_a_map_killed_in_the_middle_pays_for_the_rest_though_it_reads_a_session_and_a_lock(notebook):
+    from tests.support.notebook import KernelDied
+
+    book = notebook(
+        """
+import keel_notebook as keel, http.server, os, requests, threading
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        hit(self.path)
+        self.send_response(200)
+        self.send_header("Set-Cookie", "seen=" + self.path[1:])
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *_): pass
+# ---
+session = requests.Session()
+lock = threading.Lock()
+# ---
+%%keel_step answers
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+port = server.server_port
+def ask(page):
+    if page == "p6" and not os.path.exists("go"): os.kill(os.getpid(), 9)
+    with lock: return session.get(f"http://127.0.0.1:{keel_port()}/{page}").text
+def keel_port(): return int(os.environ["KEEL_TEST_PORT"])
+os.environ["KEEL_TEST_PORT"] = str(port)
+answers = keel.map(ask, [f"p{n}" for n in range(6)], max_workers=2)
+answers += keel.map(ask, ["p6", "p7"], max_workers=1)
+server.shutdown(); server.server_close(); del server
+# ---
+print(answers)
+"""
+    )
+    with pytest.raises(KernelDied):
+        book.run_all()
+    (book.folder / "go").touch()
+    for _ in range(2):
+        shown = book.rerun()
+        assert shown[-1].text == str(["ok"] * 8) + "\n", shown[-2].error
+        assert sorted(book.hits.split()) == [f"/p{n}" for n in range(8)]
+    book.edit(1, "Session()", "Session(); session.headers['x'] = 'y'")
+    assert book.rerun()[-1].text == str(["ok"] * 8) + "\n"
+    assert sorted(book.hits.split()) == sorted([f"/p{n}" for n in range(8)] * 2)
+
+
 def test_a_guarded_call_is_not_fired_again_after_a_kill_in_it(notebook):
     from tests.support.notebook import KernelDied
 

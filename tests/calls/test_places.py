@@ -105,13 +105,16 @@ def test_a_closure_variable_and_the_owner_of_a_method_are_put_back(boot):
     assert len(boot().entries()) == 4
 
 
-def test_what_cannot_be_put_back_is_refused_with_e020_and_never_replayed(boot):
+def test_what_cannot_be_put_back_is_given_and_never_replayed_and_what_happens_once_is_refused_with_e020(boot):
     kernel = boot()
     kernel.run("class Odd:\n    __slots__ = ('n',)\nx = Odd(); x.n = 1\ndef f(o):\n    o.n += 1\n    return o.n\n")
-    for _ in range(2):
-        with pytest.raises(CannotStoreError, match="return it instead"):
-            kernel.step("s", "keel.call(f, x, key=1)")
-    assert kernel.names["x"].n == 3, "it ran both times"
+    for n in (2, 3):
+        kernel.step("s", "out = keel.call(f, x, key=1)")
+        assert kernel.names["out"] == kernel.names["x"].n == n, "it ran both times"
+    assert any("f will run again: argument 0 (Odd)" in line and "return it instead" in line for line in kernel.said)
+    with pytest.raises(CannotStoreError, match="return it instead"):
+        kernel.step("s", "keel.call(f, x, key=2, effect='at_least_once')")
+    assert kernel.names["x"].n == 4
 
 
 def test_two_names_for_one_argument_are_changed_once(boot):

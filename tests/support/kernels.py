@@ -70,6 +70,9 @@ class CellDefinitions:
         code = getattr(thing, "__code__", None)
         return code is not None and code.co_filename in self.trees
 
+    def is_local(self, module: str) -> bool:
+        return module in self.modules
+
     def of(self, thing: Any) -> Definition | None:
         code = thing.__code__
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
