@@ -294,9 +294,9 @@ class Leader:
     def _tell_degraded(self) -> None:
         problem = self.attached.journal.problem
         told = str(problem) if problem is not None else ""
-        if told and told != self._told:
+        if told and told not in (self._told, self._recording.told):
             self._kernel.say(f"not durable: {told}")
-        self._told = told
+        self._told = self._recording.told = told
 
     def _put_back(self) -> None:
         swap = self._live

@@ -15,17 +15,19 @@ from keel_notebook.core.model import Entry, Status
 from keel_notebook.engine.attempt import Outcome
 from keel_notebook.engine.plaincells import PlainAttempt
 from keel_notebook.engine.stepparts import Body, Look
-from keel_notebook.errors import InternalError, KeelError
+from keel_notebook.errors import DiskFullError, InternalError, KeelError
 from keel_notebook.wiring import Attached, Kernel
 
 
-class Recording(Struct, frozen=True):
+class Recording(Struct):
     """Records what ran in one kernel. Nothing here ever replaces the cell's own result."""
 
     kernel: Kernel
     auto: Automatic
     degraded: Callable[[], None]
     """Says that nothing can be recorded now, once."""
+    told: str = ""
+    """The problem that the newest step was said to be not recorded for."""
 
     def step(self, attached: Attached, body: Body, ended: Outcome, *, durable: bool) -> Entry | None:
         """Record a step, or in auto mode a cell that turned out to be cheap; ``durable``: it made durable calls.
@@ -43,7 +45,9 @@ class Recording(Struct, frozen=True):
             self._not(attached, body, "interrupted while it was recorded; it is not saved")
             return None
         except KeelError as problem:
-            self._not(attached, body, f"not recorded: {problem}")
+            self.told = str(problem)
+            full = isinstance(problem, DiskFullError)
+            self._not(attached, body, f"not recorded: {'the disk is full (KEEL-E053)' if full else problem}")
             return None
         except Exception as fault:  # noqa: BLE001 a fault of keel's own never replaces the cell's result
             self.kernel.fault(fault)

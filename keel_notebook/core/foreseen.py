@@ -19,7 +19,7 @@ from keel_notebook.core.journalfiles import ROLE, unsettled
 from keel_notebook.core.lifecycle import fingerprint_of, held_once, recorded, rejected
 from keel_notebook.core.model import Effect, Entry, FileSeen, Input, Status
 from keel_notebook.core.options import StepOptions
-from keel_notebook.core.ports import FlowRecords
+from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.sources import Names, same_code
 from keel_notebook.core.states import root_of
@@ -261,7 +261,7 @@ def _begun(step: Foreseen, last: Entry, walk: Walk) -> tuple[Action, str]:
             return Action.RUNS, "begun earlier, and taken as done (--on-ambiguous skip): nothing runs"
     waits = [wait.name or wait.kind for wait in open_waits(walk.records.entries) if wait.step == step.step]
     waiting = f", and waits for {', '.join(waits)}" if waits else ""
-    return Action.EXECUTES, _ending(last) + waiting
+    return Action.EXECUTES, _ending(last, walk.records) + waiting
 
 
 def _journal_went_on(step: Foreseen, walk: Walk) -> tuple[Action, str] | None:
@@ -281,11 +281,14 @@ def _journal_went_on(step: Foreseen, walk: Walk) -> tuple[Action, str] | None:
     return None
 
 
-def _ending(last: Entry) -> str:
+def _ending(last: Entry, records: FlowRecords) -> str:
     match last.status:
         case Status.FAILED:
             return f"it failed last time ({last.error.type})" if last.error else "it failed last time"
         case Status.RUNNING:
+            seen = records.runs.get(last.run)
+            if seen is not None and seen.end == RunEnd.OPEN:
+                return "it runs now, or ran and could not be recorded"
             return "its kernel went away while it ran"
         case _:
             return f"it was {last.status} last time"

@@ -17,6 +17,7 @@ from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDo
 from keel_notebook.core.fileholds import WRITTEN_ONLY, ahead_after, same
 from keel_notebook.core.model import Entry, FlowId, Kind, Status
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
+from keel_notebook.core.states import same_code_as
 from keel_notebook.core.units import duration
 from keel_notebook.engine.attempt import Attempt, StepNow
 from keel_notebook.engine.leftovers import State
@@ -176,12 +177,25 @@ class Stepper(Looking):
 
     def _begin(self, look: Look, attempt: int, why: str) -> Attempt:
         self.complete(look)
+        why = self._under_another_name(look) or why
         try:
             self.ready(look)
             return self._runner.begin(look.step, attempt=attempt, why=why)
         except KeelError as error:
             self._senses.say(f"{look.step.called} runs, not durable: {error}")
             return self._runner.begin_unrecorded(look.step, attempt=attempt, why=why)
+
+    def _under_another_name(self, look: Look) -> str:
+        """Say that a step executes whose code is recorded under another name, and give that as its reason; or ""."""
+        step = look.step
+        if look.recorded.entries or look.recorded.tries or look.recorded.rejected or not look.cell.options.name:
+            return ""
+        other = same_code_as(look.records, step.code, without={step.name, *self._ledger.done})
+        if not other:
+            return ""
+        why = f"there is no record of it; the same code is recorded as {other}"
+        self._senses.say(f"{step.called} executes: {why}, and replays under that name")
+        return why
 
     def _about_to_change(self, look: Look) -> list[str]:
         """Inputs that the body may change and that no record holds: to be kept before the first attempt."""
@@ -266,7 +280,8 @@ class Stepper(Looking):
 
     def unrecorded(self, body: Body, why: str) -> None:
         """Keep that a body ran and nothing of it could be recorded."""
-        self._ledger.note(replace(now(body.attempt.step, EXECUTED), why=why))
+        took = self._senses.monotonic() - body.attempt.began
+        self._ledger.note(replace(now(body.attempt.step, EXECUTED), why=why, took_s=took))
 
     def skipped(self, look: Look, why: str) -> None:
         """Keep that a guarded step was taken as done: its body does not run and there are no values."""

@@ -54,7 +54,7 @@ def _status(session: Session, words: list[str]) -> StatusTable:
         live=True,
         notebook=str(notebook_path(session.shell, session.cwd) or ""),
         order=session.ledger.order,
-        run=attached.journal.run or None,
+        run=attached.journal.run,  # 0 where nothing can be written: a run before this one is none of its own
         restored=session.ledger.restored,
     )
     return StatusTable(report)

@@ -73,7 +73,8 @@ def _waits(wait: Wait) -> str:
 
 def _headline(report: StatusReport) -> str:
     saved = sum(row.state in _SAFE for row in report.steps)
-    parts = [report.notebook or f"flow {report.flow}", f"run {report.run} {report.status}"]
+    which = f"run {report.run} {report.status}" if report.run else "this kernel records nothing"
+    parts = [report.notebook or f"flow {report.flow}", which]
     if report.holder:
         parts[-1] += f" ({report.holder})"
     if report.steps:

@@ -16,7 +16,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def in_words(error: OSError, folder: str, *, step: str = "") -> KeelError:
     """The KeelError for what happened in ``folder`` while ``step`` was being recorded."""
     if error.errno in _FULL:
-        return DiskFullError(step=step or "(the running cell)")
+        return DiskFullError(what=f"step {step} was not recorded" if step else "nothing can be recorded now")
     return JournalUnreachableError(journal=folder, detail=os.strerror(error.errno) if error.errno else str(error))
 
 
