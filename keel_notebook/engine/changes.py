@@ -83,7 +83,8 @@ class Watched:
 
     def _used(self, place: _Place, now: Any) -> bool:
         """Whether a client looks different. Raises NoRecipe where what changed inside of it is data."""
-        assert place.looked is not None
+        if place.looked is None:
+            return False
         if place.data is not None and self._counting.data(now) != place.data:
             raise NoRecipe(type(now).__qualname__)
         return self._counting.used(now, place.looked)
@@ -114,6 +115,8 @@ class Changes:
 
     def _place(self, name: str, where: str, read: Callable[[], Any], digest: Digest | None) -> _Place:
         value, counting = read(), self._arguments.counting
+        if by_origin(digest) and counting.is_opaque(value):
+            return _Place(name, where, read, value, digest, None)
         if by_origin(digest):
             return _Place(name, where, read, value, digest, None, counting.raw(value), counting.data(value))
         try:

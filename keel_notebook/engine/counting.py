@@ -75,7 +75,8 @@ class Counting:
             return found
         if id(value) in self._written:
             return replace(found, digest=None, reason="a durable call wrote into it")
-        if any(is_connection(type(item)) for _, item, _ in self._inside(value)):
+        inside = (value,) if self.is_opaque(value) else (item for _, item, _ in self._inside(value))
+        if any(is_connection(type(item)) for item in inside):
             return replace(found, digest=None, reason="a database is asked anew")
         made = [self._vouch(name, found) for name in names or self.names_of(value) or owner]
         digests = [each.digest for each in made if each.digest is not None]
@@ -107,7 +108,7 @@ class Counting:
         """What is data inside of an object without a digest: all but clients of libraries, and but plain attributes
         (a count of requests, a time, a token), which such an object keeps for itself. The object itself is taken apart
         although it may still have a digest: its client may be made on first use."""
-        if self._parts(value) is None:
+        if self.is_opaque(value):
             return {}
         return {path: looks.digest for path, item, looks in self._inside(value) if not self._is_client(item, looks)}
 
@@ -128,6 +129,10 @@ class Counting:
                 yield path, item, looks
             else:
                 todo += [(f"{path}{at}", part) for at, part in inner]
+
+    def is_opaque(self, value: Any) -> bool:
+        """Whether nothing is seen of a client but its type, which no use of it changes."""
+        return self._parts(value) is None
 
     def may_become(self, value: Any) -> bool:
         """Whether a value that has a digest may turn into a client when it is used: a connection that is not open yet,
