@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -51,8 +53,8 @@ class Between(Struct, frozen=True):
         for path, end in last.items():
             cells = self.file.between(step, end) or [("", source) for source in ran(end)]
             for why, names in self._that_run(cells, code_of):
-                if self.names(names, path):
-                    found[path] = why
+                if self.names(names, path) if why else self._sees_anew(names, path):
+                    found[path] = why or "a step between uses that module"
                     break
         return found
 
@@ -68,12 +70,39 @@ class Between(Struct, frozen=True):
                 yield "a plain cell between reads it", analyse(parsed)
             elif code_digest(parsed) != code_of(name):
                 yield f"step {name} was edited", analyse(parsed)
+            elif _RELOADING in sys.modules:
+                yield "", analyse(parsed)
 
     def names(self, cell: CellNames, path: str) -> bool:
         """Whether a cell names a file for more than writing it anew."""
         said = mentions(cell.files, cell.reads, self.namespace, self.definitions)
         only_written = said.code.written - said.code.others
-        return any(_is_meant(text, path) for text in said.asked.keys() - only_written)
+        meant = any(_is_meant(text, path) for text in said.asked.keys() - only_written)
+        return meant or _is_among(cell.modules, path) or self._sees_anew(cell, path)
+
+    def _sees_anew(self, cell: CellNames, path: str) -> bool:
+        """Whether a cell uses what autoreload takes from a file before each cell."""
+        if _RELOADING not in sys.modules or not path.endswith(".py"):
+            return False
+        values = [self.namespace[name] for name in cell.reads if name in self.namespace]
+        modules = [value.__name__ for value in values if isinstance(value, ModuleType)]
+        return _is_among([*modules, *(value.__module__ for value in values if type(value) in _FROM)], path)
+
+
+_RELOADING = "IPython.extensions.autoreload"
+_FROM = (FunctionType, type)
+
+
+def _is_among(modules: Iterable[str], path: str) -> bool:
+    """Whether the file is that of one of these modules, or of a package that one is in."""
+    if not path.endswith(".py"):
+        return False
+    place = path.removesuffix(".py").replace(os.sep, "/").removesuffix("/__init__").split("/")
+    for module in modules:
+        parts = module.replace(":", ".").split(".")
+        if any(place[-size:] == parts[:size] for size in range(1, len(parts) + 1)):
+            return True
+    return False
 
 
 def _is_meant(text: str, path: str) -> bool:

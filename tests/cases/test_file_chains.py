@@ -29,6 +29,8 @@ def pair(zygote, tmp_path):
 WRITE_1, WRITE_B = "open('a.txt', 'w').write('1'); v = 1", "open('a.txt', 'w').write('B'); v = 1"
 UP = "v = int(open('a.txt').read()); open('a.txt', 'w').write(str(v + 1))"
 READ = "v = open('a.txt').read()"
+PATH = "import sys; sys.path.insert(0, os.getcwd()); sys.dont_write_bytecode = True"
+MODULE_1, MODULE_2 = (f"v = open('helper.py', 'w').write('def f(): return {'-' * n}1')" for n in (0, 1))
 CHAINS = {
     "read between": ([step("one", WRITE_1), step("read", READ), step("two", WRITE_B), SHOW], []),
     "changed and read between": (
@@ -42,6 +44,14 @@ CHAINS = {
     ),
     "read between through a function": (
         ["def show(): print(open('a.txt').read())", step("one", WRITE_1), "show()", step("two", WRITE_B), SHOW],
+        ["one", "two"],
+    ),
+    "imported by a plain cell between": (
+        [PATH, step("one", MODULE_1), "import helper", step("read", "v = helper.f()"), step("two", MODULE_2)],
+        ["one", "two"],
+    ),
+    "imported in part between": (
+        [PATH, step("one", MODULE_1), "from helper import f", step("read", "v = f()"), step("two", MODULE_2)],
         ["one", "two"],
     ),
     "removed below": (
@@ -121,3 +131,20 @@ def test_where_nobody_could_tell_beforehand_a_step_stops_that_would_read_a_later
         assert nb.hits == "s0 s1 s0 s1"
     finally:
         nb.close()
+
+
+@pytest.mark.parametrize("imported", ["above", "between"])
+def test_a_module_that_two_steps_write_and_autoreload_takes_in(notebook, imported):
+    """A step between never sees what the step below wrote: Run All of an unchanged notebook gives what it gave."""
+    load = "%load_ext autoreload\n%autoreload 2"
+    one, two = (f"%%keel_step {n}\nhit('{n}'); w = open('helper.py', 'w').write({t!r})" for n, t in MODULES.items())
+    above, between = ("import helper", "pass") if imported == "above" else ("pass", "import helper")
+    uses = [f"%%keel_step {n}\nhit('{n}'); {n} = helper.f()" for n in ("early", "late")]
+    nb = notebook([load, above, one, between, uses[0], two, uses[1], "print(early, late)"])
+    (nb.folder / "helper.py").write_text("def f(): return 0\n")
+    assert nb.run_all()[-1].text == "1 22\n"
+    for _ in range(2):
+        assert nb.rerun()[-1].text == "1 22\n"
+
+
+MODULES = {"one": "def f(): return 1\n", "two": "def f(): return 22\n"}
