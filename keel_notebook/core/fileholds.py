@@ -79,8 +79,10 @@ class FilesNow(Struct, frozen=True):
         ahead = self.ahead.get(seen.path)
         if ahead is None or seen.role not in _CONTENT:
             return self.of(seen)
-        if seen.role in {"stat", "there"}:
-            return None  # that is not known
+        if seen.role == "stat":
+            return None  # what its size and time would be is not known
+        if seen.role == "there":
+            return None if ABSENT in {ahead, self.of(seen)} else self.of(seen)
         return ahead
 
 

@@ -70,6 +70,38 @@ def plain_between(entries: Sequence[Entry], step: str, end: str) -> list[str]:
     return [e.source for e in entries if e.kind is Kind.PLAIN and e.run == run and first < e.seq < last]
 
 
+def asked_between(entries: Sequence[Entry], step: str, last: Mapping[str, str]) -> dict[str, str]:
+    """By path, which recorded step between counts by more than a file's content: it imports it, or asks for its size
+    or time; a clause. That step cannot be compared with what the file would be there, so it has to be there.
+
+    Args:
+        entries: all of the flow.
+        step: the step above.
+        last: the step below that changed each file last, by path.
+    """
+    newest = {e.step: e for e in entries if e.kind is Kind.STEP and e.status is Status.OK}
+    asking = {name: paths for name, entry in newest.items() if (paths := _asked(entry, last))}
+    if not asking:
+        return {}
+    met = _first_met(entries, {step, *last.values(), *asking})
+    found = {}
+    for name, paths in asking.items():
+        for path in paths:
+            mine, its, end = (met.get(each, {}) for each in (step, name, last[path]))
+            run = max(mine.keys() & end.keys(), default=0)  # one that this run did not meet is no longer there
+            if run in its and mine[run] < its[run] < end[run]:
+                found[path] = f"step {name} imports it, or asks for its size or time"
+    return found
+
+
+def _asked(entry: Entry, paths: Iterable[str]) -> set[str]:
+    sized = {seen.path for seen in entry.files if seen.role == "stat"}
+    imported = [f"/{item.name}" for item in entry.inputs if item.name.endswith(".py")]
+    return {
+        path for path in paths if path in sized or f"/{path}".replace("/__init__.py", ".py").endswith(tuple(imported))
+    }
+
+
 def _later(entries: Iterable[Entry]) -> Below:
     found: dict[str, list[Later]] = {}
     for entry in entries:

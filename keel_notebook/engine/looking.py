@@ -16,7 +16,7 @@ from keel_notebook.core.fileholds import ABSENT, FilesNow
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.products import left_by_others, plain_between, unsettled
+from keel_notebook.core.products import asked_between, left_by_others, plain_between, unsettled
 from keel_notebook.core.readers import read_later, replayed_without
 from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.lanes import LaneKeeper
@@ -132,7 +132,8 @@ class Looking:
             return newest.code if newest is not None else None
 
         ran = partial(plain_between, records.entries, name)
-        return replace(files, read_between=self._senses.read_between(name, last, code_of, ran))
+        sized = asked_between(records.entries, name, last)
+        return replace(files, read_between={**sized, **self._senses.read_between(name, last, code_of, ran)})
 
     def _ahead(self) -> dict[str, Digest]:
         """Files that are further on than this pass still, because no cell of this kernel wrote them since."""

@@ -27,6 +27,7 @@ def pair(zygote, tmp_path):
 
 
 WRITE_1, WRITE_B = "open('a.txt', 'w').write('1'); v = 1", "open('a.txt', 'w').write('B'); v = 1"
+WRITE_LONG = "open('a.txt', 'w').write('long'); v = 1"
 UP = "v = int(open('a.txt').read()); open('a.txt', 'w').write(str(v + 1))"
 READ = "v = open('a.txt').read()"
 PATH = "import sys; sys.path.insert(0, os.getcwd()); sys.dont_write_bytecode = True"
@@ -49,6 +50,18 @@ CHAINS = {
     "imported by a plain cell between": (
         [PATH, step("one", MODULE_1), "import helper", step("read", "v = helper.f()"), step("two", MODULE_2)],
         ["one", "two"],
+    ),
+    "imported by a step between": (
+        [PATH, step("one", MODULE_1), step("read", "import helper; v = helper.f()"), step("two", MODULE_2), "pass"],
+        ["one", "two"],
+    ),
+    "asked for its size between": (
+        [step("one", WRITE_1), step("size", "v = os.path.getsize('a.txt')"), step("two", WRITE_LONG), SHOW],
+        ["one", "size", "two"],
+    ),
+    "asked whether it is there between": (
+        [step("one", WRITE_1), step("there", "v = os.path.exists('a.txt')"), step("two", WRITE_B), SHOW],
+        [],
     ),
     "imported in part between": (
         [PATH, step("one", MODULE_1), "from helper import f", step("read", "v = f()"), step("two", MODULE_2)],
