@@ -16,7 +16,7 @@ from keel_notebook.payload.folds import FoldWalk
 from keel_notebook.payload.graphs import GraphWalk
 from keel_notebook.payload.inward import leads_nowhere
 from keel_notebook.payload.memory import Contents
-from keel_notebook.payload.outlines import Outlines
+from keel_notebook.payload.outlines import ButCookies, Outlines
 from keel_notebook.payload.paths import path_to
 from keel_notebook.payload.shapes import Shapes, Unknown
 from keel_notebook.payload.trees import NotATree, TreeWalk
@@ -79,17 +79,23 @@ class StructuralDigester:
         classes by what of their attributes can be digested. To be used with the provenance of the value, which alone
         tells one client from another. Generators, iterators and open files stay unknown.
         """
-        shapes = Outlines(self._definitions, Contents(), strict=self.digest)
+        shapes = self._outlines()
         found = self._digested(value, shapes)
         if found.digest is None or not shapes.by_type:
             return found
         return replace(found, inward=self._inward(shapes, {}))
 
+    def _outlines(self) -> Outlines:
+        def but_cookies(value: Any) -> Digested:
+            return self._digested(value, ButCookies(self._definitions, Contents()))
+
+        return Outlines(self._definitions, Contents(), strict=self.digest, but_cookies=but_cookies)
+
     def _inward(self, shapes: Outlines, met: dict[int, Any]) -> bool:
         """Whether what was walked holds locks and their like, and nothing that may be a client."""
 
         def held(value: Any) -> bool:
-            below = Outlines(self._definitions, Contents(), strict=self.digest)
+            below = self._outlines()
             return self._digested(value, below).digest is not None and self._inward(below, met)
 
         return not shapes.foreign and all(leads_nowhere(each, held, met) for each in shapes.by_type)

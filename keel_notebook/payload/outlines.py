@@ -12,7 +12,7 @@ from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload import kinds, registry
 from keel_notebook.payload.inward import is_foreign
 from keel_notebook.payload.memory import Contents
-from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, label, one_way
+from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, keeps_cookies, label, one_way
 from keel_notebook.payload.typename import type_name
 
 
@@ -37,19 +37,40 @@ class OrOutline:
         return found if outline.digest is None else replace(outline, outline=True)
 
 
+class ButCookies(Shapes):
+    """Takes values apart like ``Shapes``, and leaves jars of cookies out: they change with every request."""
+
+    def of(self, value: Any) -> Shape:
+        """The shape of any value. Raises Unknown for what has none."""
+        return Shape(label("cookies"), (type(value),)) if keeps_cookies(type(value)) else super().of(value)
+
+    def layout(self, cls: type, sample: Any) -> tuple[str, ...] | None:
+        """Where all there is to instances of ``cls`` lies; None for jars."""
+        return None if keeps_cookies(cls) else super().layout(cls, sample)
+
+
 class Outlines(Shapes):
     """Takes values apart like ``Shapes``; an object of a library that has no digest is only its type.
 
-    All of it or nothing: clients change by being used (a cookie, a connection in the pool), so the parts of one that
-    happen to have digests say nothing.
+    All of it or nothing: clients change by being used (a connection in the pool), so the parts of one that happen to
+    have digests say nothing. But where nothing except its cookies keeps one from having a digest, like a session of
+    requests, what a person set in it (headers, proxies) counts.
     """
 
-    def __init__(self, definitions: Definitions, contents: Contents, *, strict: Callable[[Any], Digested]) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        contents: Contents,
+        *,
+        strict: Callable[[Any], Digested],
+        but_cookies: Callable[[Any], Digested],
+    ) -> None:
         super().__init__(definitions, contents)
         self._strict = strict
+        self._but_cookies = but_cookies
         self._asked: dict[int, tuple[Any, Shape]] = {}
         self.by_type: list[Any] = []
-        """Objects that were found to have no digest, and counted by their type alone."""
+        """Objects that were found to have no digest, and counted by their type, or by all but their cookies."""
         self.foreign = False
         """Whether something was among the rest that may be a client and has a digest all the same."""
 
@@ -78,6 +99,10 @@ class Outlines(Shapes):
             return Shape(label("whole", found.digest))
         self.weak = True
         self.by_type.append(value)
+        rest = self._but_cookies(value)
+        if rest.digest is not None:
+            self.reaches |= rest.reaches
+            return Shape(label("all but cookies", rest.digest), (type(value),))
         return Shape(label("only its type", in_memory(value)), (type(value),))
 
     def _from_a_library(self, cls: type) -> bool:

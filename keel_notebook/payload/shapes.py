@@ -127,7 +127,7 @@ class Shapes:
         cls = type(value)
         if isinstance(value, set | frozenset):
             return _subclassed_set(value)
-        if one_way(cls) or _keeps_cookies(cls):
+        if one_way(cls) or keeps_cookies(cls):
             raise Unknown(value, type_name(cls))
         match reduced(value):
             case str() as name:
@@ -207,7 +207,7 @@ def one_way(cls: type) -> bool:
     return hasattr(cls, "__next__") and (not cls.__flags__ & _HEAP_TYPE or cls.__module__ in ("itertools", "_io"))
 
 
-def _keeps_cookies(cls: type) -> bool:
+def keeps_cookies(cls: type) -> bool:
     """Whether a type is a jar of cookies: it changes with every request, if only by the time. Who holds one, like a
     session of requests, is a client and counts by how it was made. Never imported for the question."""
     return any(base.__name__ == "CookieJar" and base.__module__ == "http.cookiejar" for base in cls.__mro__)

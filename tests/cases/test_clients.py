@@ -231,3 +231,26 @@ def test_steps_that_use_one_session_replay_although_its_cookies_change(book):
     for _ in range(3):
         assert notebook.shows() == "['ba', 'bb'] ['bc', 'bd']"
     assert sorted(notebook.hits.split()) == ["a", "b", "c", "d", "more"]
+
+
+SETS = {
+    "call": ("def configure(s): s.headers['X'] = 'old'", "configure(s)"),
+    "result": ("def configure(s):\n    s.headers['X'] = 'old'\n    return True", "ok = configure(s)"),
+    "value": ("X = 'old'", "s.headers['X'] = X"),
+    "value in a function": ("X = 'old'\ndef configure(s): s.headers['X'] = X", "configure(s)"),
+    "alias": ("h = s.headers\nX = 'old'", "h['X'] = X"),
+    "loop": ("def configure(s): s.headers['X'] = 'old'", "for c in [s]: configure(c)"),
+    "comprehension": ("def configure(s): s.headers['X'] = 'old'", "_ = [configure(c) for c in (s,)]"),
+}
+
+
+@pytest.mark.parametrize("way", SETS)
+def test_what_a_session_holds_beside_its_cookies_counts_whoever_set_it(book, way):
+    notebook = book("")
+    step = "%%keel_step asks\nhit('asks'); s.cookies.set('seen', 'yes'); r = s.headers['X']"
+    notebook.cells = ["import requests\ns = requests.Session()", *SETS[way], step, "print(r)"]
+    for _ in range(2):
+        assert notebook.shows() == "old"
+    assert notebook.hits.split() == ["asks"]
+    notebook.edit(1, "'old'", "'new'")
+    assert notebook.shows() == "new"
