@@ -56,7 +56,7 @@ def test_an_append_costs_a_few_times_its_own_encoding_and_a_synced_one_hardly_mo
         ratios.append(median_s(lambda: journal.append(next(waiting), synced=True), 20) / floor)
     os.close(fd)
     assert appended < 8 * encoded
-    assert statistics.median(ratios) < 2.0
+    assert statistics.median(ratios) < 3.0  # a thread of its own waits for the disk (Z24): that is some 50 µs of it
 
 
 def test_attaching_to_ten_thousand_entries_costs_a_few_times_reading_their_bytes(tmp_path: Path) -> None:
