@@ -322,8 +322,9 @@ def test_doctor_finds_a_sound_journal_well(nb):
 def test_what_doctor_found_leaves_what_is_to_be_done_on_the_screen(nb):
     head, *lines = run("doctor", nb).splitlines()[1:]
     found = head.index("found")
-    assert max(len(line) for line in lines if line.startswith(("packages", " "))) <= found + 80
-    assert any(line.startswith(" " * found) for line in lines), "the packages go on in a second line"
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("packages")]
+    assert lines[at + 1].startswith(" " * found), "the packages go on in a second line"
+    assert max(map(len, lines[at : at + 2])) <= found + 80
 
 
 def test_doctor_changes_nothing(nb):

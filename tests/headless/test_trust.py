@@ -149,4 +149,4 @@ def test_a_journal_is_packed_and_unpacked_from_the_notebook(job, tmp_path):
     shown = job.cells("%keel import all.keel", *FEATS)
     assert shown[0]["result"] == f"the journal is {job.folder / '.keel'}"
     assert (shown[2]["out"], job.hits) == ("[0, 1, 4, 9]\n", "")
-    assert job.cells("%keel import all.keel")[0]["error"] == "SettingsError"
+    assert job.cells("%keel import all.keel")[0]["error"] == "WrongFileError"
