@@ -41,7 +41,8 @@ _BODY = r"""(?:
       | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----
       | [a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s@]+@             # a URL with a password
     )"""
-_SHAPES = re.compile(r"(?<![A-Za-z0-9])" + _BODY, re.VERBOSE)
+# A traceback in colours has the end of a colour (`ESC[33m`) right before the text.
+_SHAPES = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))" + _BODY, re.VERBOSE)
 _SHAPES_PICKLED = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\x8c.))" + _BODY, re.VERBOSE | re.DOTALL)
 _PAIR_PICKLED = re.compile(rb"\x8c(.)([A-Za-z_][\w-]{2,40})\x94\x8c(.)", re.DOTALL)
 _ONE_WORD = re.compile(r"[A-Za-z0-9_\-+/=]{32,512}")
