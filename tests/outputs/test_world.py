@@ -8,12 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from keel_notebook.capture.world import FileTouch, World
+
+ROOT = str(Path(__file__).resolve().parents[2])
 
 
 @pytest.fixture
@@ -291,22 +293,21 @@ def test_a_fault_of_the_watch_never_reaches_the_cell_and_counts_as_done(folder, 
     assert found.children
 
 
-@pytest.mark.alone
-def test_the_hook_costs_next_to_nothing_while_nobody_watches():
-    """Against a call of an empty function, in a fresh process; an event with any hook at all costs as much as two."""
+def test_the_hook_costs_one_call_while_nobody_watches():
+    """In a fresh process, where a hook stays until the end: one call for an event that nobody asked for."""
     measure = (
-        "import sys, timeit\n"
-        "event = lambda: sys.audit('keel.nothing')\n"
-        "best = lambda what: min(timeit.repeat(what, number=20000, repeat=9))\n"
-        "empty, plain = best(lambda: int()), best(event)\n"
+        "import sys\n"
+        "from tests.counted import counted\n"
         "from keel_notebook.capture.world import World\n"
         "world = World(); world.open(); world.close()\n"
-        "print((best(event) - plain) / empty)\n"
+        "with counted() as found:\n"
+        "    for _ in range(1000): sys.audit('keel.nothing')\n"
+        "print(found.total() - found['audit'])\n"
     )
-    costs = [
-        float(subprocess.run([sys.executable, "-c", measure], capture_output=True, check=True).stdout) for _ in range(2)
-    ]
-    assert min(costs) < 10
+    done = subprocess.run(
+        [sys.executable, "-c", measure], capture_output=True, check=True, env={**os.environ, "PYTHONPATH": ROOT}
+    )
+    assert int(done.stdout) < 1_010
 
 
 def test_many_threads_touch_files_at_once(folder):
@@ -318,6 +319,4 @@ def test_many_threads_touch_files_at_once(folder):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, range(8)))
 
-    began = time.perf_counter()
     assert len(touches(body)) == 400
-    assert time.perf_counter() - began < 20
