@@ -18,6 +18,7 @@ from typing import Any
 from IPython.core.error import InputRejected
 from msgspec import Struct
 
+from keel_notebook.capture.aswritten import Tracebacks
 from keel_notebook.capture.loads import unwatch_loads, watch_loads
 from keel_notebook.capture.mark import find_step, mark
 from keel_notebook.capture.truebuiltins import TrueBuiltins
@@ -58,6 +59,7 @@ class CellGate:
         self._parent = ""
         self._problem: Exception | None = None
         self._display_failed = False
+        self._tracebacks = Tracebacks()
 
     def install(
         self,
@@ -85,6 +87,7 @@ class CellGate:
         shell.events.register("pre_run_cell", self._starts)
         shell.events.register("post_run_cell", self._ended)
         self._register()
+        self._tracebacks.install(shell)
         WRITTEN.start(ran_before=shell.execution_count > 2)
         watch_loads()  # what a module was when it was loaded can be seen at no other time
 
@@ -112,6 +115,7 @@ class CellGate:
         for registered, mine in ((shell.ast_transformers, self), (shell.input_transformers_cleanup, mark)):
             if mine in registered:
                 registered.remove(mine)
+        self._tracebacks.uninstall()
         unwatch_loads()
         WRITTEN.stop()
         self._forget()

@@ -68,27 +68,35 @@ def test_c65_comments_and_blank_lines_above_the_line(notebook, head):
     assert book.hits == "l"
 
 
-def test_tracebacks_are_those_of_a_plain_cell(notebook):
-    book = notebook("""
-%%keel_step bad
-x = 1
-def f():
-    raise ValueError("no")
-f()
-""")
-    (shown,) = book.run_all()
-    traceback = "\n".join(next(o for o in shown.outputs if o["output_type"] == "error")["traceback"])
-    plain = book.execute(book.cells[2].replace("%%keel_step bad", "# bad"))
-    expected = "\n".join(next(o for o in plain.outputs if o["output_type"] == "error")["traceback"])
-    assert _lines(traceback) == _lines(expected)
+_FAILING = {
+    "the line below": ("# a comment\n%%keel_step bad\n1 / 0", "2 %%keel_step bad"),
+    "in the middle": (
+        "%%keel_step bad --ttl 2h\nx = 1\ndef f():\n    raise ValueError('no')\nf()",
+        "1 %%keel_step bad --ttl 2h",
+    ),
+    "the comment": ("# keel: step bad\n1 / 0", "1 # keel: step bad"),
+    "with its options": ("%%keel_step bad  --retries 0\n1 / 0", "1 %%keel_step bad  --retries 0"),
+}
 
 
-def _lines(traceback):
+@pytest.mark.parametrize(("source", "line"), _FAILING.values(), ids=_FAILING)
+def test_tracebacks_are_those_of_a_plain_cell_and_show_its_lines_as_written(notebook, source, line):
+    book = notebook([source, "x = f if 'f' in globals() else print"])
+    (shown,) = book.run_all()[:1]
+    traceback = _lines(shown)
+    assert line in [" ".join(each.split(maxsplit=1)) for each in traceback]
+    plain = book.execute(source.replace("%%keel_step", "# step", 1).replace("# keel: step", "# step"))
+    assert [each for each in traceback if line not in " ".join(each.split(maxsplit=1))] == [
+        each for each in _lines(plain) if "# step" not in each
+    ]
+
+
+def _lines(shown):
     import re
 
-    bare = re.sub(r"\x1b\[[0-9;]*m", "", traceback)
-    bare = re.sub(r"In\[\d+\]|ipykernel_\d+/\d+|line \d+ in <cell line.*", "", bare)
-    return [line for line in bare.split("\n") if "# keel: step" not in line and "# bad" not in line]
+    text = "\n".join(next(o for o in shown.outputs if o["output_type"] == "error")["traceback"])
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return re.sub(r"In\[\d+\]|ipykernel_\d+/\d+|line \d+ in <cell line.*", "", bare).split("\n")
 
 
 def test_c66_under_nbclient_an_error_stops_the_run_and_nothing_after_it_runs(tmp_path):
