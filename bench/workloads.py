@@ -16,6 +16,7 @@ from bench import payloads
 from bench.auto import overhead_of_auto
 from bench.calls import durable_calls
 from bench.kernels import TimedKernel
+from bench.modules import local_modules
 from bench.report import Figure
 
 LOAD = "%load_ext keel_notebook"
@@ -176,4 +177,5 @@ WORKLOADS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "runall": run_all,
     "auto": overhead_of_auto,
     "calls": durable_calls,
+    "modules": local_modules,
 }

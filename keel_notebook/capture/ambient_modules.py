@@ -18,14 +18,18 @@ from typing import Any
 import msgpack
 
 from keel_notebook.capture.ambient_part import Lost
-from keel_notebook.capture.loads import LOADS, attributes_of, is_installed, public_variables
+from keel_notebook.capture.installed import is_installed
+from keel_notebook.capture.loads import LOADS
+from keel_notebook.capture.variables import attributes_of, public_variables
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
 
 _LARGE = 1 << 16
 """Bytes from which on a container is no longer compared by content: only whether another one took its place."""
-_ATOMS = (int, float, bool, str, bytes, complex, type(None))
-_CONTAINERS = (list, dict, set, tuple, frozenset)
+_ATOMS: frozenset[type] = frozenset({int, float, bool, str, bytes, complex, type(None)})
+_CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple, frozenset})
 _DEFINITIONS = (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property)
+_PLAIN = _ATOMS | _CONTAINERS
+_MOST_GLOBALS = frozenset({FunctionType, type, ModuleType})
 
 
 class ModuleGlobals:
@@ -46,8 +50,21 @@ class ModuleGlobals:
         for name in self._local:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType):
-                look[name] = {path: self._fingerprint(name, path, value) for path, value in _attributes(module)}
+                look[name] = self._look(name, module)
         return look
+
+    def _look(self, name: str, module: ModuleType) -> dict[str, Any]:
+        """The fingerprint of each value of one module. Before and after every step, of every module: no detours."""
+        found: dict[str, Any] = {}
+        for path, value in _attributes(module):
+            kind = type(value)
+            if kind in _ATOMS:
+                found[path] = kind, value
+            elif kind in _CONTAINERS:
+                found[path] = self._content(name, path, value)
+            else:
+                found[path] = "object", id(value)
+        return found
 
     def change(self, before: Any, after: Any, lost: Lost) -> Any:
         """``[module, attribute, value]`` for what was set, ``[module, attribute]`` for what is gone."""
@@ -92,10 +109,8 @@ class ModuleGlobals:
         self._seen.update(new)
         self._local += [name for name in new if _is_local(name, sys.modules.get(name))]
 
-    def _fingerprint(self, module: str, path: str, value: Any) -> Any:
-        if type(value) in _ATOMS:
-            return type(value), value
-        if type(value) in _CONTAINERS and (module, path) not in self._large:
+    def _content(self, module: str, path: str, value: Any) -> Any:
+        if (module, path) not in self._large:
             try:
                 content = marshal.dumps(value, 2)
             except ValueError:
@@ -103,7 +118,7 @@ class ModuleGlobals:
             if len(content) <= _LARGE:
                 return content
             self._large.add((module, path))
-        return "object", id(value), len(value) if type(value) in _CONTAINERS else 0
+        return "object", id(value), len(value)
 
 
 def _holds(owner: Any, attribute: str, wire: Any) -> bool:
@@ -114,14 +129,16 @@ def _holds(owner: Any, attribute: str, wire: Any) -> bool:
         return False
 
 
-def _attributes(module: ModuleType) -> Iterator[tuple[str, Any]]:
+def _attributes(module: ModuleType) -> list[tuple[str, Any]]:
     """Values that a cell may have set: globals, and attributes of classes and of settings that the module holds."""
-    yield from (
+    found = [
         (name, value)
         for name, value in list(vars(module).items())
-        if not name.startswith("__") and not isinstance(value, _DEFINITIONS)
-    )
-    yield from ((path, value) for path, value in attributes_of(module) if type(value) in _ATOMS + _CONTAINERS)
+        if (kind := type(value)) not in _MOST_GLOBALS
+        and name[:2] != "__"
+        and (kind in _PLAIN or not isinstance(value, _DEFINITIONS))
+    ]
+    return found + attributes_of(module, _PLAIN)
 
 
 def _set_since_import(module: ModuleType, values: Mapping[str, Any]) -> list[str]:

@@ -6,25 +6,18 @@ change ``config.LR`` right after it has imported ``config``.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-import pickle
-import re
-import site
 import sys
-from collections.abc import Iterator
-from functools import cache
+import weakref
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import count
-from pathlib import PurePath
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct, field
 
-from keel_notebook.capture.namespace import is_data
-from keel_notebook.capture.plain import plain, token
+from keel_notebook.capture.installed import is_installed
+from keel_notebook.capture.variables import all_data, public_variables
 
 Stamp = tuple[int, int, int]
 """Size, mtime and ctime in nanoseconds."""
@@ -40,13 +33,30 @@ class Load(Struct):
     """The module's public plain variables when its import had ended, as tokens; None where that was not seen."""
     data: dict[str, str] = field(default_factory=dict)
     """All its variables then that hold data, as tokens: see ``all_data``."""
+    spec: weakref.ref[ModuleSpec] | None = None
+    """Which spec the module had: a reload makes a new one, also where nobody watches."""
 
 
 LOADS: dict[str, Load] = {}
-"""By path: the last loading that was seen."""
+"""By path: the last loading that was seen. The newest one is the last."""
 
-_MOST_DATA = 64 << 20
-_HOLDERS = (dict, list, tuple, set, frozenset, SimpleNamespace)
+
+class Found(Struct):
+    """A local module that had been loaded before anybody watched, as it was when it was first met."""
+
+    module: weakref.ref[ModuleType]
+    spec: Any
+    """As in ``Load``."""
+    stamp: Stamp | None
+    source: bytes | None
+    """What its file held then; None where it could not be read, or changed meanwhile."""
+    variables: dict[str, str]
+    data: dict[str, str]
+
+
+_FOUND: dict[str, Found] = {}
+"""By name. What a module was does not depend on who asks: it belongs to the process, as ``LOADS`` does."""
+
 _serials = count(1)
 _original = SourceFileLoader.path_stats
 
@@ -78,13 +88,13 @@ def unwatch_loads() -> None:
 def _path_stats(loader: SourceFileLoader, path: str) -> Any:
     stamp = None if is_installed(path) else stamp_of(path)
     if stamp is not None:
-        try:
-            with open(path, "rb") as file:
-                LOADS[path] = Load(stamp, file.read(), next(_serials))
-        except OSError:
-            LOADS.pop(path, None)
+        LOADS.pop(path, None)
         spec = getattr(sys.modules.get(loader.name), "__spec__", None)
+        if (source := read_file(path)) is not None:
+            LOADS[path] = Load(stamp, source, next(_serials))
         if type(spec) is ModuleSpec:
+            if source is not None:
+                LOADS[path].spec = weakref.ref(spec)
             spec.__class__ = _Watched
     return _original(loader, path)
 
@@ -108,91 +118,41 @@ class _Watched(ModuleSpec):
             load.variables, load.data = public_variables(module), all_data(module)
 
 
-def public_variables(module: ModuleType) -> dict[str, str]:
-    """The plain variables of a module as tokens, and the plain attributes of its classes and of their objects, under
-    dotted names (``cfg.lr``). A leading underscore marks what is its own affair: memos, counters."""
-    found = {name: token(value) for name, value in list(vars(module).items()) if name[:1] != "_" and plain(value)}
-    return found | {path: token(value) for path, value in attributes_of(module) if plain(value)}
-
-
-def attributes_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Public attributes of the classes that a local module defines, and of its objects of local classes."""
-    for name, value in list(vars(module).items()):
-        if name[:1] == "_":
-            continue
-        if isinstance(value, type):
-            if value.__module__ == module.__name__ and value.__qualname__ == name:
-                yield from ((f"{name}.{each}", held) for each, held in list(vars(value).items()) if each[:1] != "_")
-        elif _is_settings(value):
-            yield from _attributes(name, value, _DEPTH)
-
-
-def _attributes(path: str, owner: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    for each, held in list(_dict_of(owner).items()):
-        if isinstance(each, str) and each[:1] != "_":
-            if depth and _is_settings(held):
-                yield from _attributes(f"{path}.{each}", held, depth - 1)
-            else:
-                yield f"{path}.{each}", held
-
-
-def _is_settings(value: Any) -> bool:
-    """Whether a value is an object with attributes whose class a local module defines."""
-    kind = type(value)
-    if kind is ModuleType or issubclass(kind, type) or not kind.__flags__ & _HEAP_TYPE:
-        return False
-    home = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return isinstance(home, str) and not is_installed(os.path.abspath(home)) and type(_dict_of(value)) is dict
-
-
-def _dict_of(value: Any) -> Any:
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None  # it has slots
-
-
-_DEPTH = 2
-_HEAP_TYPE = 1 << 9
-
-
-def all_data(module: ModuleType) -> dict[str, str]:
-    """The variables of a module that hold data of up to 64 MB, as tokens. Two tokens for equal data cost a run only."""
-    found = {}
-    for name, value in list(vars(module).items()):
-        if name[:2] == "__":
-            continue
-        if plain(value):
-            found[name] = token(value)
-        elif _may_be_data(value) and sys.getsizeof(value) <= _MOST_DATA:
-            with contextlib.suppress(Exception):  # it then counts by the module's source, as what is no data does
-                found[name] = hashlib.blake2b(pickle.dumps(value, protocol=5)).hexdigest()
-    return found
-
-
-def _may_be_data(value: Any) -> bool:
-    kind = type(value)
-    return kind in _HOLDERS or hasattr(kind, "__dataclass_fields__") or issubclass(kind, PurePath) or is_data(value)
-
-
 def serial_of(path: str) -> int:
     """Which loading of a file was the last one seen; 0 for none."""
     load = LOADS.get(path)
     return 0 if load is None else load.serial
 
 
-_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+def loads_seen() -> int:
+    """Which loading of any file was the last one seen."""
+    return next(reversed(LOADS.values())).serial if LOADS else 0
 
 
-def is_installed(path: str) -> bool:
-    """Whether a file belongs to Python, to an installed package or to keel: such count by name, not by content."""
-    if _PACKAGES.search(path):  # also one that a .pth file or PYTHONPATH adds, from beside this Python
-        return True
-    return path.startswith(_roots()) or os.path.realpath(path).startswith(_roots())
+def seen_of(module: ModuleType, path: str) -> Load | None:
+    """The last loading of a module, if it was seen: None where it was loaded again while nobody watched."""
+    load, spec = LOADS.get(path), getattr(module, "__spec__", None)
+    again = load is not None and load.spec is not None and isinstance(spec, ModuleSpec) and load.spec() is not spec
+    return None if again else load
 
 
-@cache
-def _roots() -> tuple[str, ...]:
-    python, keel = os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(__file__))
-    found = [python, keel, *site.getsitepackages(), site.getusersitepackages()]
-    return tuple({os.path.join(root, "") for path in found for root in (path, os.path.realpath(path))})
+def found(name: str, module: ModuleType, path: str) -> Found:
+    """What is known of a module whose loading nobody saw: its file and its variables when it was first met."""
+    known, spec = _FOUND.get(name), getattr(module, "__spec__", None)
+    if known is None or known.module() is not module or known.spec is not spec:
+        stamp = stamp_of(path)
+        source = None if stamp is None else read_file(path)
+        if source is not None and stamp_of(path) != stamp:
+            source = None  # which of the two is this?
+        known = Found(weakref.ref(module), spec, stamp, source, public_variables(module), all_data(module))
+        _FOUND[name] = known
+    return known
+
+
+def read_file(path: str) -> bytes | None:
+    """What a file holds, or None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None

@@ -12,11 +12,14 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.capture.loads import LOADS, Stamp, all_data, is_installed, public_variables, serial_of, stamp_of
+from keel_notebook.capture.installed import is_installed
+from keel_notebook.capture.loads import Stamp, found, loads_seen, read_file, seen_of, serial_of, stamp_of
+from keel_notebook.capture.variables import all_data, public_variables
 from keel_notebook.core.computed import computed
 from keel_notebook.core.fingerprint import definition_digest
 from keel_notebook.core.ids import text_digest
@@ -40,14 +43,34 @@ class _Known(Struct):
     """A loaded local module."""
 
     path: str
+    spec: Any
     stamp: Stamp | None
     """Of the file as it was loaded."""
-    source: Source | None
-    """What was loaded, or None where nobody can tell."""
+    text: bytes | None
+    """What was loaded, until somebody asks for its code; None also where nobody can tell."""
     serial: int
     variables: dict[str, str]
     data: dict[str, str]
     autoreload_saw: float | None = None
+    source: Source | None = None
+
+    def loaded(self, name: str) -> Source | None:
+        """The code that was loaded, parsed when it is asked for the first time; None where nobody can tell."""
+        if self.text is not None and self.stamp is not None:
+            self.source, self.text = _read(name, self.path, self.stamp, self.text), None
+        return self.source
+
+
+_SOURCES: dict[tuple[str, str, Stamp], Source] = {}
+"""Files as modules, by name, path and stamp: of each version that was asked for, parsed once."""
+
+
+class _Stamps(dict[str, Stamp | None]):
+    """The stamps of files, by path: each is looked up once for one question."""
+
+    def __missing__(self, path: str) -> Stamp | None:
+        self[path] = stamp = stamp_of(path)
+        return stamp
 
 
 class LoadedModules:
@@ -58,23 +81,28 @@ class LoadedModules:
         self._shell = shell
         self._process_started = process_started
         self._known: dict[str, _Known] = {}
-        self._sources: dict[tuple[str, Stamp], Source] = {}
         self._installed: set[str] = set()
         self._closures: dict[str, tuple[object, list[str]]] = {}
         self._looked_at: set[str] = set()
+        self._newest: tuple[int, str, int] | None = None
         self.look()
 
     def look(self) -> None:
-        """Notice what is new. To be called after every cell: what is noticed late is known less surely."""
-        if len(sys.modules) != len(self._looked_at):
-            names = set(sys.modules)
-            for name in names - self._looked_at:
+        """Notice what is new. To be called after every cell: what is noticed late is known less surely.
+
+        No file is asked for while nothing was loaded: a person may have hundreds of modules.
+        """
+        newest = (len(sys.modules), next(reversed(sys.modules)), loads_seen())
+        if newest != self._newest:
+            self._newest, names = newest, set(sys.modules)
+            for name in names - self._looked_at | self._known.keys():
                 self._notice(name)
             self._looked_at = names
-        for name, known in list(self._known.items()):
-            self._notice(name)
-            if known.stamp == stamp_of(known.path):
-                known.autoreload_saw = self._autoreload_saw(name, known.path)
+        if (reloader := self._reloader()) is not None:
+            for name, known in list(self._known.items()):
+                saw = _autoreload_saw(reloader, name, known.path)
+                if saw != known.autoreload_saw and known.stamp == stamp_of(known.path):
+                    known.autoreload_saw = saw
 
     def module(self, name: str) -> Digested:
         """The digest of a module, loaded or not: see ``ports.Definitions.module``."""
@@ -89,43 +117,49 @@ class LoadedModules:
             if module is not None and module.__spec__ is None and not hasattr(module, "__file__"):
                 return Digested(None, reason="it was made at run time")
             return Digested(text_digest("module", name))
-        parts = [name]
-        for each in self._closure(name):
-            part, reason = self._part(each)
+        parts, stamps, edited = [name], _Stamps(), False
+        for each in self._closure(name, stamps):
+            part, reason, differs = self._part(each, stamps)
             if part is None:
                 return Digested(None, reason=reason)
             parts += (each, part)
-        return Digested(text_digest("local module", *parts), reason=EDITED if self.is_edited(name) else "")
+            edited = edited or differs
+        return Digested(text_digest("local module", *parts), reason=EDITED if edited else "")
 
     def is_local(self, name: str) -> bool:
         """Whether a module counts by its source: it exists as a file that belongs to no installed package."""
+        return self._local_path(name) is not None
+
+    def _local_path(self, name: str) -> str | None:
+        """The file of a local module; None for any other."""
         root = name.partition(".")[0]
         if root in sys.stdlib_module_names or root in self._installed:
-            return False
+            return None
         path = _path(name)
         if path is not None and not is_installed(path):
-            return True
+            return path
         if (found := _path(root)) is not None and is_installed(found):
             self._installed.add(root)
-        return False
+        return None
 
     def edited_not_reloaded(self) -> list[str]:
         """File names of loaded local modules whose file holds other code by now."""
-        return sorted(
-            {os.path.basename(known.path) for name, known in self._known.items() if self._edited(name, known)}
-        )
+        stamps = _Stamps()
+        edited = (known.path for name, known in list(self._known.items()) if self._edited(name, known, stamps))
+        return sorted({os.path.basename(path) for path in edited})
 
     def is_edited(self, name: str) -> bool:
         """Whether the file of a loaded local module, or of one that it imports, holds other code by now."""
         if name not in sys.modules or not self.is_local(name):
             return False
-        known = ((each, self._known.get(each)) for each in self._closure(name))
-        return any(each is not None and self._edited(module, each) for module, each in known)
+        stamps = _Stamps()
+        known = ((each, self._known.get(each)) for each in self._closure(name, stamps))
+        return any(each is not None and self._edited(module, each, stamps) for module, each in known)
 
-    def _closure(self, name: str) -> list[str]:
+    def _closure(self, name: str, stamps: _Stamps) -> list[str]:
         """The local modules that a module imports, itself included, sorted."""
         remembered = self._closures.get(name)
-        if remembered is not None and remembered[0] == self._state_of(remembered[1]):
+        if remembered is not None and remembered[0] == self._state_of(remembered[1], stamps):
             return remembered[1]
         found, todo = set[str](), [name]
         while todo:
@@ -133,49 +167,49 @@ class LoadedModules:
             if each in found or not self.is_local(each):
                 continue
             found.add(each)
-            if (source := self._source(each)) is not None:
+            if (source := self._source(each, stamps)) is not None:
                 todo += source.imports
             if "." in each:
                 todo.append(each.rpartition(".")[0])  # its package was loaded before it
         closure = sorted(found)
-        self._closures[name] = (self._state_of(closure), closure)
+        self._closures[name] = (self._state_of(closure, stamps), closure)
         return closure
 
-    def _state_of(self, names: list[str]) -> object:
+    def _state_of(self, names: list[str], stamps: _Stamps) -> object:
         paths = [known.path if (known := self._known.get(name)) is not None else _path(name) for name in names]
-        return len(sys.modules), sys.path.copy(), [path and (stamp_of(path), serial_of(path)) for path in paths]
+        return len(sys.modules), sys.path.copy(), [path and (stamps[path], serial_of(path)) for path in paths]
 
-    def _source(self, name: str) -> Source | None:
+    def _source(self, name: str, stamps: _Stamps) -> Source | None:
         if name in sys.modules:
             known = self._notice(name)
-            return None if known is None else known.source
+            return None if known is None else known.loaded(name)
         path = _path(name)
-        return None if path is None else self._on_disk(name, path)
+        return None if path is None else _on_disk(name, path, stamps)
 
-    def _part(self, name: str) -> tuple[str | None, str]:
-        """What one module adds to a digest, or None and why nobody can say."""
-        source = self._source(name)
+    def _part(self, name: str, stamps: _Stamps) -> tuple[str | None, str, bool]:
+        """What one module adds to a digest, or None and why nobody can say; and whether its file was edited since."""
+        source = self._source(name, stamps)
         if source is None:
             loaded = "was edited since this kernel started: nobody can tell which version it loaded"
-            return None, f"{name} {loaded if name in sys.modules else 'cannot be read'}"
+            return None, f"{name} {loaded if name in sys.modules else 'cannot be read'}", False
         known = self._known.get(name) if name in sys.modules else None
         if known is None:
-            return source.code, ""
-        edited = self._edited(name, known)
-        assert known.source is not None
+            return source.code, "", False
+        edited = self._edited(name, known, stamps)
+        source = known.loaded(name) or source  # autoreload may have brought it up to date
         changed = _changed(known.variables, public_variables(sys.modules[name]))
-        found = [text for each in known.source.computed if each in known.data for text in (each, known.data[each])]
+        found = [text for each in source.computed if each in known.data for text in (each, known.data[each])]
         if not edited and not changed and not found:
-            return known.source.code, ""
+            return source.code, "", False
         found_too = ("import found", *found) if found else ()
-        return text_digest(known.source.code, "edited, not reloaded" if edited else "", *changed, *found_too), ""
+        return text_digest(source.code, "edited, not reloaded" if edited else "", *changed, *found_too), "", edited
 
-    def _edited(self, name: str, known: _Known) -> bool:
-        now = stamp_of(known.path)
-        if known.source is None or now == known.stamp:
+    def _edited(self, name: str, known: _Known, stamps: _Stamps) -> bool:
+        now = stamps[known.path]
+        if now == known.stamp or (loaded := known.loaded(name)) is None:
             return False
-        disk = self._on_disk(name, known.path)
-        if disk is not None and disk.code == known.source.code:
+        disk = _on_disk(name, known.path, stamps)
+        if disk is not None and disk.code == loaded.code:
             known.stamp = now  # touched, or formatted
             return False
         seen = self._autoreload_saw(name, known.path)
@@ -187,50 +221,56 @@ class LoadedModules:
 
     def _notice(self, name: str) -> _Known | None:
         """What is known of a loaded module; None where it is not a local one."""
-        known = self._known.get(name)
-        if known is not None and known.serial == serial_of(known.path):
+        module, known = sys.modules.get(name), self._known.get(name)
+        spec = getattr(module, "__spec__", None)
+        if known is not None and known.spec is spec and known.serial == serial_of(known.path):
             return known
-        module, path = sys.modules.get(name), _path(name)
-        if module is None or path is None or not self.is_local(name):
+        path = None if module is None else self._local_path(name)
+        if module is None or path is None:
             return None
-        load = LOADS.get(path)
+        load = seen_of(module, path)
         if load is not None:
-            source: Source | None = self._read(name, path, load.stamp, load.source)
-            left = (load.variables, load.data) if load.variables else (public_variables(module), all_data(module))
-            known = _Known(path, load.stamp, source, load.serial, *left)
+            seen = load.variables is not None
+            left = (load.variables or {}, load.data) if seen else (public_variables(module), all_data(module))
+            known = _Known(path, spec, load.stamp, load.source, load.serial, *left)
         else:
-            # Loaded before keel: the file is what was loaded if nobody has touched it since the process began.
-            stamp = stamp_of(path)
-            old = stamp is not None and max(stamp[1:]) < self._process_started() * 1e9
-            source = self._on_disk(name, path) if old else None
-            known = _Known(path, stamp, source, 0, public_variables(module), all_data(module))
+            # Loaded unseen: the file is what was loaded if nobody has touched it since the process began.
+            met = found(name, module, path)
+            old = met.stamp is not None and max(met.stamp[1:]) < self._process_started() * 1e9
+            known = _Known(path, spec, met.stamp, met.source if old else None, serial_of(path), met.variables, met.data)
         known.autoreload_saw = self._autoreload_saw(name, path)
         self._known[name] = known
         return known
 
-    def _on_disk(self, name: str, path: str) -> Source | None:
-        stamp = stamp_of(path)
-        if stamp is None or (path, stamp) in self._sources:
-            return None if stamp is None else self._sources[path, stamp]
-        try:
-            with open(path, "rb") as file:
-                return self._read(name, path, stamp, file.read())
-        except OSError:
-            return None
-
-    def _read(self, name: str, path: str, stamp: Stamp, source: bytes) -> Source:
-        if (path, stamp) not in self._sources:
-            self._sources[path, stamp] = read_source(name, path, source)
-        return self._sources[path, stamp]
-
     def _autoreload_saw(self, name: str, path: str) -> float | None:
         """The modification time up to which ``%autoreload`` has brought a module, or None."""
-        magics = self._shell.magics_manager.registry.get("AutoreloadMagics")
-        reloader = getattr(magics, "_reloader", None)
-        if not getattr(reloader, "enabled", False):
-            return None
-        seen: float | None = getattr(reloader, "modules_mtimes", {}).get(name)
-        return None if getattr(reloader, "failed", {}).get(path) == seen else seen
+        reloader = self._reloader()
+        return None if reloader is None else _autoreload_saw(reloader, name, path)
+
+    def _reloader(self) -> Any:
+        """What ``%autoreload`` reloads with; None while it is off."""
+        reloader = getattr(self._shell.magics_manager.registry.get("AutoreloadMagics"), "_reloader", None)
+        return reloader if getattr(reloader, "enabled", False) else None
+
+
+def _autoreload_saw(reloader: Any, name: str, path: str) -> float | None:
+    seen: float | None = getattr(reloader, "modules_mtimes", {}).get(name)
+    return None if getattr(reloader, "failed", {}).get(path) == seen else seen
+
+
+def _on_disk(name: str, path: str, stamps: _Stamps) -> Source | None:
+    """What a module's file holds now; None where it cannot be read, or is being written."""
+    stamp = stamps[path]
+    if stamp is None or (name, path, stamp) in _SOURCES:
+        return None if stamp is None else _SOURCES[name, path, stamp]
+    text = read_file(path)
+    return _read(name, path, stamp, text) if text is not None and stamp_of(path) == stamp else None
+
+
+def _read(name: str, path: str, stamp: Stamp, text: bytes) -> Source:
+    if (name, path, stamp) not in _SOURCES:
+        _SOURCES[name, path, stamp] = read_source(name, path, text)
+    return _SOURCES[name, path, stamp]
 
 
 def read_source(name: str, path: str, source: bytes) -> Source:
@@ -265,11 +305,14 @@ def _path(name: str) -> str | None:
 
 
 def _find(name: str) -> importlib.machinery.ModuleSpec | None:
-    """Where a module that is not loaded would come from. Unlike ``importlib.util.find_spec`` it imports nothing."""
-    path: Any = None
-    spec = None
+    """Where a module that is not loaded would come from. Unlike ``importlib.util.find_spec`` it imports nothing.
+
+    As the import itself does, it goes by the packages that are loaded already.
+    """
     parts = name.split(".")
-    for end in range(1, len(parts) + 1):
+    begin, path = _loaded_package(parts)
+    spec = None
+    for end in range(begin, len(parts) + 1):
         if end > 1 and path is None:
             return None
         try:
@@ -280,6 +323,16 @@ def _find(name: str) -> importlib.machinery.ModuleSpec | None:
             return None
         path = spec.submodule_search_locations
     return spec
+
+
+def _loaded_package(parts: list[str]) -> tuple[int, Any]:
+    """How many parts lead to the loaded package next to what is sought, plus one; and the folders of that package."""
+    for end in range(len(parts) - 1, 0, -1):
+        module = sys.modules.get(".".join(parts[:end]))
+        if type(module) is ModuleType:
+            folders = vars(module).get("__path__")
+            return end + 1, None if folders is None else list(folders)
+    return 1, None
 
 
 def _changed(before: dict[str, str], now: dict[str, str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from keel_notebook.capture.ambient_libraries import NOT_OURS
-from keel_notebook.capture.loads import is_installed
+from keel_notebook.capture.installed import is_installed
 
 _DISPLAY = ("display", "styler")
 """Namespaces of pandas options that only matter to what is shown."""

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from keel_notebook.capture.definitions import NotebookDefinitions, unwrapped
-from keel_notebook.capture.loads import is_installed
+from keel_notebook.capture.installed import is_installed
 from keel_notebook.core.clocks import NOTHING, Reads, reads_in
 from keel_notebook.core.seeding import seeds_first
 
