@@ -61,6 +61,8 @@ class RunSeen(Struct, frozen=True):
     end: str
     rss_last: int = 0
     """Bytes of memory that the run's kernel was last seen to use; 0 if never seen."""
+    seen_at: float = 0.0
+    """When that was, seconds since the epoch: it looks once a second while a step runs. 0 if never, or not known."""
 
 
 class FlowRecords(Struct, frozen=True):

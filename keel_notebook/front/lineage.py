@@ -105,7 +105,7 @@ def death_before(records: FlowRecords, own_run: int | None, *, memory_limit: int
         "running": list(dict.fromkeys(entry.step for entry in running)),
         "memory": memory,
         "out_of_memory": bool(memory_limit) and memory >= NEAR * memory_limit,
-        "ended_at": max((entry.ended_at or entry.started_at for entry in mine), default=None),
+        "ended_at": _last_sign(run, records),
     }
 
 
@@ -191,20 +191,29 @@ def timeline_view(records: FlowRecords, *, most: int, now: float) -> dict[str, A
     """The newest attempts over time, oldest first, and the deaths between them."""
     attempts = [entry for entry in records.entries if entry.kind is Kind.STEP]
     shown = attempts[max(0, len(attempts) - most) :]
-    deaths = []
-    for run, seen in sorted(records.runs.items()):
-        if seen.end == RunEnd.DIED:
-            ends = [e.ended_at or e.started_at for e in records.entries if e.run == run]
-            deaths.append({"run": run, "at": max(ends, default=seen.start.started)})
+    died = {run: _last_sign(run, records) for run, seen in records.runs.items() if seen.end == RunEnd.DIED}
     return {
-        "attempts": [_attempt(entry, records) for entry in shown],
-        "deaths": deaths,
+        "attempts": [_attempt(entry, records, died.get(entry.run)) for entry in shown],
+        "deaths": [{"run": run, "at": at, "until": _next_start(run, at, records)} for run, at in sorted(died.items())],
         "older": len(attempts) - len(shown),
         "now": now,
     }
 
 
-def _attempt(entry: Entry, records: FlowRecords) -> dict[str, Any]:
+def _last_sign(run: int, records: FlowRecords) -> float:
+    """When a run's kernel last lived for sure: what it wrote, or its look at itself once a second while a step ran."""
+    seen = records.runs[run]
+    signs = [entry.ended_at or entry.started_at for entry in records.entries if entry.run == run]
+    return max(*signs, seen.seen_at, seen.start.started)
+
+
+def _next_start(run: int, at: float, records: FlowRecords) -> float | None:
+    """When the next kernel came: the one before was dead by then. None where there is none yet."""
+    later = [seen.start.started for number, seen in records.runs.items() if number > run and seen.start.started >= at]
+    return min(later, default=None)
+
+
+def _attempt(entry: Entry, records: FlowRecords, died_at: float | None) -> dict[str, Any]:
     end = str(entry.status)
     if entry.status in (Status.RUNNING, Status.INTENT):
         seen = records.runs.get(entry.run)
@@ -212,7 +221,8 @@ def _attempt(entry: Entry, records: FlowRecords) -> dict[str, Any]:
             seen.end if seen else RunEnd.OPEN, "stopped"
         )
     names = ("entry", "step", "run", "attempt", "started_at", "took_s")
-    return {name: getattr(entry, name) for name in names} | {"end": end}
+    until = died_at if end == "died" else None
+    return {name: getattr(entry, name) for name in names} | {"end": end, "until": until}
 
 
 def storage_view(records: FlowRecords) -> list[dict[str, Any]]:

@@ -127,7 +127,10 @@ class Cursor:
     def seen(self, alive: Life) -> RunSeen:
         """The run, given what is known of its kernel."""
         end = liveness.end_of(self.start, alive, asked=self.asked, ended=self.ended)
-        return RunSeen(self.start, end, 0 if alive is Life.ALIVE else self.side().rss)
+        if alive is Life.ALIVE:
+            return RunSeen(self.start, end)
+        side = self.side()
+        return RunSeen(self.start, end, side.rss, side.at)
 
     def resume(self, seen: RunSeen) -> Resume | None:
         """Where the next reader may go on: behind the last entry that a synced frame vouches for.

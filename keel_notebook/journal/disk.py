@@ -65,7 +65,7 @@ class DiskJournal:
     ) -> None:
         self.salt = writer.salt
         self._place = place
-        self._listed = RunsListed(place, clock)
+        self._listed, self._now = RunsListed(place, clock), clock.now
         self._writer = writer
         self._seal = seal
         self._seq = itertools.count(1)
@@ -385,7 +385,7 @@ class DiskJournal:
     def _sampled(self, rss: int) -> None:
         segment = self._writer.segment
         if segment is not None and not segment.closed:
-            segment.rss = rss
+            segment.rss, segment.seen_at = rss, self._now()
             with contextlib.suppress(OSError), self._writer.lock:  # only a hint
                 segment.tell()
 

@@ -22,6 +22,8 @@ from keel_notebook.journal.flows import FlowSeen
 from keel_notebook.journal.wire import Stored
 
 VERSION: Final = 1
+_LAST_SEEN: Final = "CREATE TABLE IF NOT EXISTS last_seen (run INTEGER NOT NULL, seen_at DOUBLE NOT NULL)"
+"""When each kernel was last seen to live. Beside `kernels`: record files without it are as good."""
 _CONFIG: Final[dict[str, Any]] = {
     "threads": 1,
     "memory_limit": "256MB",
@@ -90,6 +92,9 @@ class RecordFile:
         with self._transaction():
             self._con.execute("DELETE FROM kernels WHERE run IN (SELECT unnest(?::INTEGER[]))", [list(runs)])
             self._lists("kernels", [_kernel_row(run, seen) for run, seen in runs.items()])
+            self._con.execute(_LAST_SEEN)
+            self._con.execute("DELETE FROM last_seen WHERE run IN (SELECT unnest(?::INTEGER[]))", [list(runs)])
+            self._lists("last_seen", [[run, seen.seen_at] for run, seen in runs.items() if seen.seen_at])
             self._con.execute("DELETE FROM segments WHERE run NOT IN (SELECT unnest(?::INTEGER[]))", [list(runs)])
             self._con.execute("DELETE FROM notebooks")
             self._lists("notebooks", known)
@@ -131,7 +136,8 @@ class RecordFile:
     def runs(self) -> dict[int, RunSeen]:
         """Every run, as it was last seen."""
         rows = self._rows("SELECT run, host, pid, boot, started, notebook, cwd, ended, rss_last FROM kernels")
-        return {found[0]: RunSeen(RunStart(*found[:7]), found[7], found[8]) for found in rows}
+        at = dict(self._rows("SELECT run, seen_at FROM last_seen")) if "last_seen" in self._tables() else {}
+        return {found[0]: RunSeen(RunStart(*found[:7]), found[7], found[8], at.get(found[0], 0.0)) for found in rows}
 
     def read_everything(self) -> None:
         """Read every block, so that a damaged one is found: raises duckdb.Error."""

@@ -26,6 +26,9 @@ CREATE TABLE kernels (
     rss_last BIGINT NOT NULL
 );
 
+-- When each kernel was last seen to live: once a second while a step ran. Added to older files when they are written to.
+CREATE TABLE last_seen (run INTEGER NOT NULL, seen_at DOUBLE NOT NULL);
+
 -- Which notebook or name is which flow.
 CREATE TABLE notebooks (flow VARCHAR NOT NULL, name VARCHAR NOT NULL, key VARCHAR NOT NULL, notebook VARCHAR NOT NULL);
 

@@ -31,6 +31,7 @@ class Segment:
     def __init__(self, place: Folder, run: int, fd: int, *, seal: Seal) -> None:
         self.run = run
         self.rss = 0
+        self.seen_at = 0.0
         self.synced = 0
         """Length that is known to be power-safe."""
         self._place = place
@@ -116,7 +117,7 @@ class Segment:
         """Rewrite the side file."""
         if self._side_fd is None:
             self._side_fd = os.open(self._place.side(self.run), os.O_WRONLY | os.O_CREAT, 0o600)
-        write_side(self._side_fd, Side(self.ident, self.rss, self.synced))
+        write_side(self._side_fd, Side(self.ident, self.rss, self.synced, self.seen_at))
 
     def close(self) -> None:
         """Give the lock back. Safe to call twice."""

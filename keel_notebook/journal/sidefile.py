@@ -11,7 +11,7 @@ import struct
 import zlib
 from typing import Final, NamedTuple
 
-_FORM: Final = struct.Struct("<8sQQ")
+_FORM: Final = struct.Struct("<8sQQd")
 _CHECK: Final = struct.Struct("<I")
 _SIZE: Final = _FORM.size + _CHECK.size
 
@@ -25,6 +25,8 @@ class Side(NamedTuple):
     """Bytes of memory that the kernel was last seen to use; 0 if never seen."""
     sure: int
     """Length of the segment that is known to be power-safe."""
+    at: float = 0.0
+    """When the kernel was last seen to live, seconds since the epoch; 0 if never."""
 
 
 def write_side(fd: int, side: Side) -> None:

@@ -149,13 +149,13 @@ def unknown_start(run: int) -> RunStart:
 
 def run_to_wire(seen: RunSeen) -> list[Any]:
     """A run as a MessagePack-able list."""
-    return [as_dict(seen.start), seen.end, seen.rss_last]
+    return [as_dict(seen.start), seen.end, seen.rss_last, seen.seen_at]
 
 
 def run_from_wire(wire: Any) -> RunSeen:
     """The run behind ``run_to_wire``. Raises BodyError."""
     try:
         start = RunStart(**{name: wire[0][name] for name in _START_FIELDS if name in wire[0]})
-        return RunSeen(start, wire[1], wire[2])
+        return RunSeen(start, wire[1], wire[2], *wire[3:4])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BodyError(type(error).__name__) from error

@@ -42,7 +42,8 @@ function activate(
 ): void {
   const began = performance.now();
   const companions = new Map<NotebookPanel, Companion>();
-  let settings: Settings = DEFAULTS;
+  // Nothing is loaded into a kernel before it is known that a person has nothing against that.
+  let settings: Settings = { ...DEFAULTS, loadSilently: registry === null };
   let panel: Panel | null = null;
 
   const current = (): Companion | null => (tracker.currentWidget && companions.get(tracker.currentWidget)) ?? null;
@@ -89,14 +90,18 @@ function activate(
     panel.follow(current());
   });
 
-  void registry?.load(ID).then(loaded => {
-    const read = (): void => {
-      settings = { ...DEFAULTS, ...(loaded.composite as Partial<Settings>) };
-      companions.forEach(companion => companion.set(settings));
-    };
-    loaded.changed.connect(read);
-    read();
-  });
+  const set = (known: Partial<Settings>): void => {
+    settings = { ...DEFAULTS, ...known };
+    companions.forEach(companion => companion.set(settings));
+  };
+  void registry?.load(ID).then(
+    loaded => {
+      const read = (): void => set(loaded.composite as Partial<Settings>);
+      loaded.changed.connect(read);
+      read();
+    },
+    () => set({})
+  );
 
   addCommands(app, palette, current, show, () => panel);
   toolbars?.addFactory('Notebook', 'keel-menu', () => new MenuButton(app.commands));

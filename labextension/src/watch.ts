@@ -12,8 +12,9 @@ import { IDisposable } from '@lumino/disposable';
 import { IMessageHandler, Message, MessageLoop } from '@lumino/messaging';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { Client, CommLike, LateError, MissingError } from './client';
-import { LOAD, calm, opened, ownShell } from './kernel';
+import { Client, MissingError } from './client';
+import { Hello, sayHello } from './hello';
+import { Loading } from './kernel';
 import { log } from './log';
 import { Link, NOTHING, afterDeath, withRunning } from './model';
 import { automatic, heldIn, stepIn, usesKeel } from './steps';
@@ -23,16 +24,9 @@ import { Flow } from './view/model';
 const CALM_MS = 150;
 const TYPING_MS = 500;
 const SLOW_MS = 2000;
-const HELLO_MS = 4000;
 /** While a cell runs, what its step waits for is asked now and then; also what is about to change by itself. */
 const LOOK_MS = 2000;
 const LOOK_AGAIN_MS = 5000;
-
-export interface Hello {
-  version: string;
-  can: string[];
-  flow: Flow;
-}
 
 /** What happened to the kernel, as far as people have to know. */
 export type Fate = 'died' | 'gave-up' | 'ready';
@@ -47,14 +41,13 @@ export class NotebookWatch implements IDisposable {
   cutOff: string[] = [];
   /** How often this kernel was restarted without anybody asking. */
   deaths = 0;
-  loadSilently = true;
+  private mayLoad = false;
+  private readonly loading = new Loading();
   /** Whether questions are answered while a cell runs. */
   private beside = false;
   private wanted = false;
   private told: Flow | null = null;
   private signature = '';
-  /** The life of a kernel in which loading keel was tried. */
-  private loadTried = -1;
   private readonly timers = new Timers();
   /** Counts the lives of kernels: an attempt to link belongs to one of them. */
   private life = 0;
@@ -100,6 +93,18 @@ export class NotebookWatch implements IDisposable {
 
   get kernel(): Kernel.IKernelConnection | null {
     return this.panel.sessionContext.session?.kernel ?? null;
+  }
+
+  /** Whether keel is loaded by itself where the notebook uses it; false until a person's settings are known. */
+  set loadSilently(may: boolean) {
+    const news = may && !this.mayLoad;
+    this.mayLoad = may;
+    if (news) {
+      this.loadEarly();
+      if (this.link === 'missing') {
+        void this.link_();
+      }
+    }
   }
 
   codeCells(): CodeCell[] {
@@ -189,10 +194,22 @@ export class NotebookWatch implements IDisposable {
     return this.linking!.done;
   }
 
+  private uses(): boolean {
+    return this.wanted || usesKeel(Array.from(this.panel.model?.cells ?? [], cell => cell.sharedModel.getSource()));
+  }
+
+  /** Before anything else is sent to a kernel that only comes up: Run All may be pressed before it answers. */
+  private loadEarly(): void {
+    const { kernel } = this;
+    if (kernel && this.mayLoad && !this.isDisposed && this.panel.isVisible && this.uses()) {
+      void this.loading.in(kernel);
+    }
+  }
+
   /** Open the comm and say hello; load keel first where the notebook uses it and the kernel does not have it yet. */
   private async tryLink(): Promise<void> {
     const kernel = this.kernel;
-    if (this.isDisposed || !(this.wanted || usesKeel(this.codeCells().map(cell => cell.model.sharedModel.getSource())))) {
+    if (this.isDisposed || !this.uses()) {
       return this.stand('plain');
     }
     if (!kernel) {
@@ -204,9 +221,8 @@ export class NotebookWatch implements IDisposable {
     try {
       await kernel.info; // the kernel is there and has answered once
       let hello = await this.hello(kernel);
-      if (!hello && this.loadSilently && this.loadTried !== mine) {
-        this.loadTried = mine;
-        await kernel.requestExecute({ code: LOAD, silent: true, store_history: false }).done;
+      if (!hello && this.mayLoad) {
+        await this.loading.in(kernel);
         hello = await this.hello(kernel);
       }
       if (mine !== this.life || this.isDisposed) {
@@ -233,26 +249,11 @@ export class NotebookWatch implements IDisposable {
   /** What the kernel says to a hello; null where it does not know keel. */
   private async hello(kernel: Kernel.IKernelConnection): Promise<Hello | null> {
     const mine = this.life;
-    for (;;) {
-      const comm = kernel.createComm('keel');
-      await opened(kernel, this.client.connect(comm as unknown as CommLike));
-      this.beside = await ownShell(kernel, comm);
-      const { cells, signature } = this.cells();
-      try {
-        const hello = await this.client.ask<Hello>('hello', { cells }, HELLO_MS);
-        this.signature = signature;
-        return hello;
-      } catch (problem) {
-        if (problem instanceof MissingError) {
-          return null;
-        }
-        // Sent to a kernel that was just going, or one that runs a cell: say it again once it is not busy.
-        await calm(kernel);
-        if (!(problem instanceof LateError) || mine !== this.life || this.isDisposed) {
-          throw problem;
-        }
-      }
-    }
+    const { cells, signature } = this.cells();
+    const met = await sayHello(kernel, this.client, cells, () => mine === this.life && !this.isDisposed);
+    this.beside = met?.beside ?? false;
+    this.signature = met ? signature : this.signature;
+    return met?.hello ?? null;
   }
 
   /** Tell the kernel the steps as they stand in the notebook where they changed, and take what it says of them. */
@@ -295,6 +296,8 @@ export class NotebookWatch implements IDisposable {
 
   private cut(): void {
     this.life += 1;
+    this.loading.forget();
+    this.timers.soon('load', 0, () => this.loadEarly()); // only now what was sent before has been let go
     const running = this.runningSteps();
     if (this.link !== 'gone') {
       this.cutOff = running;
@@ -344,6 +347,7 @@ export class NotebookWatch implements IDisposable {
   private onKernel(): void {
     this.deaths = 0;
     this.cut();
+    this.loadEarly();
     this.timers.soon('link', CALM_MS, () => void this.link_());
   }
 

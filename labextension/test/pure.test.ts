@@ -263,6 +263,15 @@ test('idle hours are folded to a sliver', () => {
   expect(line.bars[1]!.left + line.bars[1]!.width).toBeLessThanOrEqual(1.0001);
 });
 
+test('a kernel that died in a step ends its bar there, and the line of its death stands behind it', () => {
+  const attempt = { entry: '1.1', step: 'a', run: 1, attempt: 1, end: 'died', started_at: NOW, took_s: null, until: NOW + 30 };
+  const again = { ...attempt, entry: '2.1', run: 2, end: 'ok', started_at: NOW + 32, took_s: 30, until: null };
+  const line = folded([attempt, again], [{ run: 1, at: NOW + 30, until: NOW + 32 }], NOW + 70);
+  expect(line.bars[0]!.width).toBeCloseTo(line.bars[1]!.width, 5);
+  expect(line.deaths[0]!.at).toBeCloseTo(line.bars[0]!.left + line.bars[0]!.width, 5);
+  expect(line.deaths[0]!.at).toBeLessThan(line.bars[1]!.left);
+});
+
 test('a short pause is folded where it would make slivers of what ran', () => {
   const attempt = { entry: '1.1', step: 'a', run: 1, attempt: 1, end: 'ok', started_at: NOW, took_s: 2 };
   const line = folded([attempt, { ...attempt, run: 2, started_at: NOW + 40 }], [], NOW + 50);

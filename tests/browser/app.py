@@ -87,12 +87,20 @@ class Server:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{plugin}.jupyterlab-settings").write_text(json.dumps(values))
 
+    def kernelspec(self, name: str, first: str) -> None:
+        """A kernel of this name that runs a line of Python before it becomes one."""
+        spec = self.home / "data" / "kernels" / name
+        spec.mkdir(parents=True, exist_ok=True)
+        start = f"{first}\nfrom ipykernel import kernelapp as app\napp.launch_new_instance()"
+        argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
+        (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": name, "language": "python"}))
+
     def kernels(self) -> list[psutil.Process]:
         """The kernels' processes."""
         found = []
         for child in psutil.Process(self.process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                if any("ipykernel_launcher" in word for word in child.cmdline()):
+                if any("ipykernel" in word for word in child.cmdline()):
                     found.append(child)
         return found
 
@@ -136,8 +144,8 @@ class Book:
         book.cells = [nbformat.v4.new_code_cell(source.strip("\n"), id=f"cell-{at}") for at, source in enumerate(split)]
         nbformat.write(book, self.path)
 
-    def open(self) -> Book:
-        """Load the page, and wait until the notebook is drawn and its kernel is idle."""
+    def show(self) -> None:
+        """Load the page, and wait until the notebook is drawn."""
         where = (
             f"lab/tree/{self.folder.name}/a.ipynb?reset"
             if self.app == "lab"
@@ -146,6 +154,10 @@ class Book:
         self.page.goto(f"{self.server.url}/{where}", wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell .cm-content", timeout=PATIENCE_MS)
         self.page.wait_for_function("() => window.jupyterapp !== undefined", timeout=PATIENCE_MS)
+
+    def open(self) -> Book:
+        """Load the page, and wait until the notebook is drawn and its kernel is idle."""
+        self.show()
         self.idle()
         return self
 

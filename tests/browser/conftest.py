@@ -51,9 +51,9 @@ def page(chromium, request):
 def notebook(server, page, request):
     """``notebook(cells, app="lab")``: written, opened, its kernel idle."""
 
-    def opened(cells, *, app="lab"):
+    def opened(cells, *, app="lab", kernel="python3"):
         folder = f"n{next(_numbers)}"
-        return Book(server, page, folder, cells, app=app).open()
+        return Book(server, page, folder, cells, app=app, kernel=kernel).open()
 
     yield opened
     server.end_kernels()

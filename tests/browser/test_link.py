@@ -1,7 +1,6 @@
 """Between the notebook and its kernel: no keel, no subshells, no kernel."""
 
 import json
-import sys
 
 import pytest
 
@@ -12,16 +11,23 @@ from tests.support.notebook import Notebook
 
 pytestmark = pytest.mark.browser
 
+WAITS = """\
+%%keel_step load
+rows = [1, 2, 3]
+# ---
+%%keel_step slow
+import os, time
+while not os.path.exists("go"): time.sleep(0.05)
+# ---
+%%keel_step fit
+total = sum(rows)
+"""
+
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])
 def test_a_kernel_without_keel_says_what_to_type(server, page, app):
-    spec = server.home / "data" / "kernels" / "without"
-    spec.mkdir(parents=True, exist_ok=True)
-    start = "import sys; sys.modules['keel_notebook'] = None; from ipykernel import kernelapp as app"
-    start += "; app.launch_new_instance()"
-    argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
-    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "without keel", "language": "python"}))
-    book = Book(server, page, f"without-{app}", CELLS, kernel="without", app=app).open()
+    server.kernelspec("without keel", "import sys; sys.modules['keel_notebook'] = None")
+    book = Book(server, page, f"without-{app}", CELLS, kernel="without keel", app=app).open()
     book.event("missing")
     book.command("keel:show-lineage")
     book.until(
@@ -34,18 +40,30 @@ def test_a_kernel_without_keel_says_what_to_type(server, page, app):
     server.end_kernels()
 
 
-@pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_with_subshells_off_it_waits_for_the_cell_and_then_tells(server, notebook, app):
-    server.setting("@jupyterlab/apputils-extension", "kernels-settings", {"commsOverSubshells": "disabled"})
+NO_SUBSHELLS = "import ipykernel.kernelbase as base; base.Kernel._supports_kernel_subshells = False"
+"""As older kernels are. JupyterLab has a setting for the same; Notebook 7 does not read it."""
+
+
+@pytest.mark.parametrize(("app", "off"), [("lab", "setting"), ("lab", "kernel"), ("notebook", "kernel")])
+def test_with_subshells_off_it_waits_for_the_cell_and_then_tells(server, notebook, app, off):
+    server.kernelspec("no subshells", NO_SUBSHELLS)
+    if off == "setting":
+        server.setting("@jupyterlab/apputils-extension", "kernels-settings", {"commsOverSubshells": "disabled"})
     try:
-        book = notebook(CELLS, app=app)
+        book = notebook(WAITS, app=app, kernel="no subshells" if off == "kernel" else "python3")
         book.event("hello")
-        book.run_all()
-        book.wait_states(load="recorded", fit="recorded")
+        book.command("keel:show-lineage")
+        book.start_all()
+        book.wait_states(slow="running")
+        book.page.locator("#keel-panel [role=row][data-keel-step=slow]").click()
+        book.page.locator("#keel-panel .keel-below").get_by_text("Waiting for the kernel: it is busy").wait_for()
+        (book.folder / "go").touch()
+        book.wait_states(load="recorded", slow="recorded", fit="recorded")
+        book.page.locator("#keel-panel .keel-details").wait_for()
         book.kill()
         book.accept_dialog()
         book.event("hello", 2)
-        book.wait_states(load="saved", fit="saved")
+        book.wait_states(load="saved", slow="saved", fit="saved")
     finally:
         server.setting("@jupyterlab/apputils-extension", "kernels-settings", {})
 
@@ -144,40 +162,37 @@ BUSY = (
     CELLS
     + """\
 # ---
-import ctypes, os
+import ctypes
 print("it has begun", flush=True)
-while not os.path.exists("go"): ctypes.PyDLL(None).usleep(200_000)
+ctypes.PyDLL(None).system(b"while [ ! -e go ]; do sleep 0.05; done")
 """
 )
 
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_a_kernel_that_is_busy_in_native_code_is_waited_for_and_that_is_said(server, notebook, app):
-    server.setting("@jupyterlab/apputils-extension", "kernels-settings", {"commsOverSubshells": "disabled"})
-    try:
-        book = notebook(BUSY, app=app)
-        book.event("hello")
-        for at in range(3):
-            book.page.evaluate("at => { jupyterapp.shell.currentWidget.content.activeCellIndex = at; }", at)
-            book.command("notebook:run-cell")
-        book.wait_states(load="recorded", fit="recorded")
-        book.command("keel:show-lineage")
-        book.page.locator("#keel-panel [role=row][data-keel-step=load]").wait_for()
-        book.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 3; }")
+def test_a_kernel_that_is_busy_in_native_code_is_waited_for_and_that_is_said(notebook, app):
+    """One call that never lets go of the interpreter: no thread of the kernel can answer, subshell or not."""
+    book = notebook(BUSY, app=app)
+    book.event("hello")
+    for at in range(3):
+        book.page.evaluate("at => { jupyterapp.shell.currentWidget.content.activeCellIndex = at; }", at)
         book.command("notebook:run-cell")
-        book.page.locator(".jp-OutputArea-output").get_by_text("it has begun").wait_for()
-        book.page.locator("#keel-panel [role=row][data-keel-step=load]").click()
-        book.page.locator("#keel-panel .keel-below").get_by_text("Waiting for the kernel: it is busy").wait_for()
-        clean(book.page)
-        book.page.locator("[data-keel-tab=timeline]").click()
-        book.page.locator("#keel-body-timeline").get_by_text("Waiting for the kernel: it is busy").wait_for()
-        book.page.locator("[data-keel-tab=steps]").click()
-        (book.folder / "go").touch()
-        book.page.locator("#keel-panel .keel-details").wait_for()
-        book.page.locator("[data-keel-tab=timeline]").click()
-        book.page.locator("#keel-body-timeline [data-keel-step=load]").wait_for()
-    finally:
-        server.setting("@jupyterlab/apputils-extension", "kernels-settings", {})
+    book.wait_states(load="recorded", fit="recorded")
+    book.command("keel:show-lineage")
+    book.page.locator("#keel-panel [role=row][data-keel-step=load]").wait_for()
+    book.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 3; }")
+    book.command("notebook:run-cell")
+    book.page.locator(".jp-OutputArea-output").get_by_text("it has begun").wait_for()
+    book.page.locator("#keel-panel [role=row][data-keel-step=load]").click()
+    book.page.locator("#keel-panel .keel-below").get_by_text("Waiting for the kernel: it is busy").wait_for()
+    clean(book.page)
+    book.page.locator("[data-keel-tab=timeline]").click()
+    book.page.locator("#keel-body-timeline").get_by_text("Waiting for the kernel: it is busy").wait_for()
+    book.page.locator("[data-keel-tab=steps]").click()
+    (book.folder / "go").touch()
+    book.page.locator("#keel-panel .keel-details").wait_for()
+    book.page.locator("[data-keel-tab=timeline]").click()
+    book.page.locator("#keel-body-timeline [data-keel-step=load]").wait_for()
 
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])

@@ -45,10 +45,10 @@ class Story:
         self._run = 0
         self._seq = itertools.count(1)
 
-    def run(self, end=RunEnd.DIED, *, rss=0):
+    def run(self, end=RunEnd.DIED, *, rss=0, seen_at=0.0):
         """A new run begins; ``end`` is how it will have ended."""
         self._run += 1
-        self.runs[self._run] = RunSeen(RunStart(self._run, "host", 4711, "boot", self.now), end, rss)
+        self.runs[self._run] = RunSeen(RunStart(self._run, "host", 4711, "boot", self.now), end, rss, seen_at)
         return self
 
     def step(self, name, status=Status.OK, *, reads=None, writes=None, source=None, took=60.0, kind=Kind.STEP, **more):

@@ -266,6 +266,7 @@ def test_records_of_a_run_that_died_hold_the_memory_it_was_last_seen_with(tmp_pa
     (seen,) = read_journal(folder, seal=None).records(FLOW).runs.values()
     assert seen.end == RunEnd.DIED
     assert seen.rss_last > 60_000_000
+    assert seen.start.started <= seen.seen_at <= time.time()
     assert forked(lambda: ingest.ingest(Folder(folder), wait_s=5)) == 0
     assert opened_again(folder).records(FLOW).runs[seen.start.run] == seen
 

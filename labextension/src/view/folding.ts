@@ -1,6 +1,6 @@
 /** The time line: attempts over time, with the hours in which nothing happened folded to a sliver. */
 
-import { Attempt } from './model';
+import { Attempt, RunDeath } from './model';
 
 export interface Bar {
   attempt: Attempt;
@@ -28,7 +28,7 @@ const GAP_PART = 0.05;
 const THIN = 0.015;
 
 /** Lay attempts and deaths out between 0 and 1. Gaps in which nothing ran for long take 5 % each. */
-export function folded(attempts: readonly Attempt[], deaths: readonly { run: number; at: number }[], now: number): Folded {
+export function folded(attempts: readonly Attempt[], deaths: readonly RunDeath[], now: number): Folded {
   const ordered = [...attempts].sort((a, b) => a.started_at - b.started_at);
   const spans = ordered.map(one => [one.started_at, one.started_at + Math.max(0, lasted(one, now))] as const);
   const ran = spans.reduce((sum, [from, to]) => sum + to - from, 0);
@@ -45,19 +45,25 @@ export function folded(attempts: readonly Attempt[], deaths: readonly { run: num
   const total = busy.reduce((sum, [from, to]) => sum + Math.max(to - from, 0.001), 0);
   const room = Math.max(0.1, 1 - GAP_PART * Math.max(0, busy.length - 1));
   const place = placing(busy, total, room);
+  const bars = ordered.map((attempt, at) => {
+    const [from, to] = spans[at]!;
+    const width = Math.max(THIN, place(to) - place(from));
+    return { attempt, left: Math.min(place(from), 1 - width), width };
+  });
+  /** Never within what the kernel did before. */
+  const behind = (death: RunDeath): number =>
+    Math.max(place(death.at), ...bars.filter(bar => bar.attempt.run === death.run).map(bar => bar.left + bar.width));
   return {
-    bars: ordered.map((attempt, at) => {
-      const [from, to] = spans[at]!;
-      const width = Math.max(THIN, place(to) - place(from));
-      return { attempt, left: Math.min(place(from), 1 - width), width };
-    }),
+    bars,
     gaps: busy.slice(1).map(([from], at) => ({ at: place(from) - GAP_PART / 2, text: '', seconds: from - busy[at]![1] })),
-    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: Math.min(1, place(death.at) + THIN), text: `Run ${death.run} died`, run: death.run }))
+    deaths: deaths.filter(death => death.at > 0).map(death => ({ at: Math.min(1, behind(death)), text: `Run ${death.run} died`, run: death.run }))
   };
 }
 
-function lasted(one: Attempt, now: number): number {
-  return one.took_s ?? (one.end === 'running' ? now - one.started_at : 0);
+/** Seconds that an attempt took, or has taken so far; of one that the kernel died in, until it was last seen. */
+export function lasted(one: Attempt, now: number): number {
+  const until = one.end === 'running' ? now : (one.until ?? one.started_at);
+  return one.took_s ?? until - one.started_at;
 }
 
 function placing(busy: readonly [number, number][], total: number, room: number): (at: number) => number {

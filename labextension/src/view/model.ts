@@ -151,11 +151,20 @@ export interface Attempt {
   end: string;
   started_at: number;
   took_s: number | null;
+  /** When the kernel that died in it was last seen to live. */
+  until?: number | null;
+}
+
+/** `at`: when the kernel was last seen to live; `until`: when the next one came. */
+export interface RunDeath {
+  run: number;
+  at: number;
+  until?: number | null;
 }
 
 export interface TimelineAnswer {
   attempts: Attempt[];
-  deaths: { run: number; at: number }[];
+  deaths: RunDeath[];
   older: number;
   now: number;
 }

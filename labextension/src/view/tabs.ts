@@ -1,9 +1,9 @@
 /** Two tabs of the panel: time line and storage. Asked for when they are looked at. */
 
 import { button, h } from './dom';
-import { folded } from './folding';
+import { folded, lasted } from './folding';
 import { lostText } from './details';
-import { Attempt, StorageAnswer, TimelineAnswer } from './model';
+import { Attempt, RunDeath, StorageAnswer, TimelineAnswer } from './model';
 import { clock, duration, named, size } from './words';
 
 export const PAGE = 200;
@@ -15,7 +15,8 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
   const { bars, gaps, deaths } = folded(answer.attempts, answer.deaths, answer.now);
   const list = h('ol', { class: 'keel-attempts' });
   for (const { attempt, left, width } of bars) {
-    const took = attempt.took_s === null ? '' : `, took ${duration(attempt.took_s)}`;
+    const ran = attempt.end === 'running' ? 0 : lasted(attempt, answer.now);
+    const took = attempt.took_s !== null ? `, took ${duration(attempt.took_s)}` : ran > 0 ? `, after ${duration(ran)}` : '';
     const again = attempt.attempt > 1 ? `, attempt ${attempt.attempt}` : '';
     const said = `${named(attempt.step)}: ${attempt.end}${again}, ${clock(attempt.started_at, answer.now)}${took}`;
     const bar = h('button', { type: 'button', class: 'keel-bar-row', 'data-keel-step': attempt.step, 'aria-label': said, title: said });
@@ -36,7 +37,7 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
   }
   const notes = [
     ...gaps.map(gap => `${duration(gap.seconds)} idle`),
-    ...deaths.map(death => `${death.text} at ${clock(answer.deaths.find(one => one.run === death.run)?.at ?? 0, answer.now)}`)
+    ...deaths.map(death => `${death.text} ${when(answer.deaths.find(one => one.run === death.run)!, answer.now)}`)
   ];
   return h(
     'div',
@@ -51,9 +52,15 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
 /** From when to when, above the bars. */
 function axis(attempts: readonly Attempt[], now: number): HTMLElement {
   const from = Math.min(...attempts.map(one => one.started_at));
-  const to = Math.max(...attempts.map(one => one.started_at + (one.took_s ?? (one.end === 'running' ? now - one.started_at : 0))));
+  const to = Math.max(...attempts.map(one => one.started_at + lasted(one, now)));
   const ends = [clock(from, now), clock(to, now)];
   return h('div', { class: 'keel-bar-row keel-axis', 'aria-hidden': 'true' }, h('span'), h('span', { class: 'keel-axis-ends' }, ...ends.map(end => h('span', {}, end))), h('span'));
+}
+
+/** A kernel that was idle leaves no sign of its end: then it is known from when to when that must have been. */
+function when(death: RunDeath, now: number): string {
+  const [at, until] = [clock(death.at, now), clock(death.until ?? death.at, now)];
+  return at === until ? `at ${at}` : `between ${at} and ${until}`;
 }
 
 function mark(name: string, at: number, title: string): HTMLElement {
