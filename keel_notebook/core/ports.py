@@ -55,14 +55,12 @@ class RunEnd:
 
 
 class RunSeen(Struct, frozen=True):
-    """A run as a reader finds it."""
+    """A run as a reader finds it, with the memory (bytes) and the time at which its kernel was last seen; 0 if never."""
 
     start: RunStart
     end: str
     rss_last: int = 0
-    """Bytes of memory that the run's kernel was last seen to use; 0 if never seen."""
     seen_at: float = 0.0
-    """When that was, seconds since the epoch: it looks once a second while a step runs. 0 if never, or not known."""
 
 
 class FlowRecords(Struct, frozen=True):
