@@ -96,12 +96,17 @@ class FoldWalk:
             level = [part for each in level[:_SAMPLE] for part in self._takes.below(each, _SAMPLE)]
         return len(level) >= _MANY
 
-    def unfolds(self, value: Any) -> tuple[float, float]:
-        """How many items the value has at least as a tree, and how deep that is at least; endless for a cycle."""
+    def unfolds(self, value: Any, *, most: int) -> tuple[float, float] | None:
+        """How many items the value has at least as a tree, and how deep that is at least; endless for a cycle.
+
+        None for a value with more than ``most`` containers.
+        """
         items: dict[int, float] = {}
         depths: dict[int, float] = {}
         try:
             for part in self._children_first(value):
+                if len(items) >= most:
+                    return None
                 parts = self._takes.parts(part)
                 inside = [id(each) for each in parts if not isinstance(each, type | ModuleType)]
                 own = len(part) if type(part) in _LENGTHY else 0

@@ -34,6 +34,8 @@ _ASKED = 50
 _SORTED = 10
 """An object that has to be asked for its parts, or a set that has to be sorted, takes as long as so many items."""
 _FEW, _MOST_WATCHED = 1 << 9, 1 << 14
+_ASKING = 64
+"""To look how far a container unfolds takes as long as to write so many items: no look takes longer than the writing."""
 MAX_SETS = 16
 _CHUNK = 1 << 13
 _TEXT = 1 << 22
@@ -46,8 +48,8 @@ _Write = Callable[["TreeWalk", Sequence[Any]], None]
 class Fold(Protocol):
     """What the folding walk tells about a value, each decided by the value alone."""
 
-    def unfolds(self, value: Any) -> tuple[float, float]:
-        """At least how many items, at least how deep."""
+    def unfolds(self, value: Any, *, most: int) -> tuple[float, float] | None:
+        """At least how many items, at least how deep; None where that takes a look at more than ``most`` containers."""
 
     def deep(self, value: Any) -> bool:
         """Whether many ways lead far down right from the beginning."""
@@ -70,6 +72,7 @@ class TreeWalk:
         self._containers: set[int] = set()
         self._met = 0
         self._watching = True
+        self._ask_at = 0
         self._state = blake3(key=key)
         self._codes = _Codes(self._define)
         self._writes: list[_Write] = []
@@ -221,10 +224,14 @@ class TreeWalk:
         if self._watching and (costly or self._depth >= _DEEP):
             self._containers.update(map(id, containers))
             self._met += len(containers)
-            if self._met > 2 * len(self._containers) + _FEW:
+            if len(self._containers) >= _MOST_WATCHED:
                 self._watching = False
-                if len(self._containers) < _MOST_WATCHED:
-                    self._enough(*self._fold.unfolds(self._root))
+            elif self._met > 2 * len(self._containers) + _FEW and self.items >= self._ask_at:
+                self._ask_at = 4 * self.items
+                found = self._fold.unfolds(self._root, most=self.items // _ASKING)
+                if found is not None:
+                    self._watching = False
+                    self._enough(*found)
 
     @staticmethod
     def _enough(items: float, depth: float) -> None:

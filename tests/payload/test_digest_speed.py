@@ -19,3 +19,9 @@ def test_c36_a_digest_calls_nothing_for_each_object(name):
     at_first = calls(lambda: digester.digest(value))
     assert at_first < 80_000 / 10
     assert calls(lambda: digester.digest(value)) <= at_first
+
+
+def test_looking_how_far_a_graph_unfolds_takes_no_longer_than_writing_it_out():
+    """Six thousand nodes are written out; a look at every one of them took ten times as long."""
+    digester, value = make_kernel().digester, neighbours(6_000)
+    assert calls(lambda: digester.digest(value)) < 12_000 * 15
