@@ -55,7 +55,7 @@ class RunEnd:
 
 
 class RunSeen(Struct, frozen=True):
-    """A run as a reader finds it, with the memory (bytes) and the time at which its kernel was last seen; 0 if never."""
+    """A run as a reader finds it, with the memory (bytes) and the time when its kernel was last seen; 0 if never."""
 
     start: RunStart
     end: str

@@ -35,7 +35,7 @@ _SORTED = 10
 """An object that has to be asked for its parts, or a set that has to be sorted, takes as long as so many items."""
 _FEW, _MOST_WATCHED = 1 << 9, 1 << 14
 _ASKING = 64
-"""To look how far a container unfolds takes as long as to write so many items: no look takes longer than the writing."""
+"""To look how far a container unfolds takes as long as to write so many items: no look takes longer than that."""
 MAX_SETS = 16
 _CHUNK = 1 << 13
 _TEXT = 1 << 22
