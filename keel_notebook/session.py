@@ -210,11 +210,11 @@ class Session:
         leader = self.leader()
         leader.undos.cell(leader.calls_of_flow(), name, source, leader.attached.kept_source(source))
 
-    def undo(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Undo the named steps, or all that were done here, last done first; the undos that ran (`%keel undo`)."""
-        leader = self.leader()
-
-        return leader.undos.undo(leader.calls_of_flow(), names, lambda source: run_inside(self.shell, source))
+    def undo(self, names: Sequence[str], by_hand: Sequence[str] = ()) -> tuple[str, ...]:
+        """Undo the named steps, or all that were done here, last done first; the undos that ran (`%keel undo`).
+        ``by_hand``: those that a person took back."""
+        leader, run_cell = self.leader(), functools.partial(run_inside, self.shell)
+        return leader.undos.undo(leader.calls_of_flow(), names, run_cell, by_hand=by_hand)
 
     def retire(self, name: str, key: str) -> None:
         """Write that the records of a step (``forget``) or its deaths (``revive``) no longer count."""

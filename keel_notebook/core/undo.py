@@ -20,6 +20,11 @@ REGISTERED = "registered"
 """The key of an entry that registers an undo of the step that it names."""
 
 
+BY_HAND = "taken back by hand: a person's word"
+"""Why an undo that never ran is not asked for any more (`%keel undo --skip`)."""
+_OVER = frozenset({Status.OK, Status.SKIPPED})
+
+
 class Done(Struct, frozen=True):
     """A step that was done, and may be undone: its attempt and its name."""
 
@@ -63,7 +68,7 @@ def registered(entries: Sequence[Entry], done: Done) -> list[Entry]:
         if entry.step == done.step:
             places.pop(place, None)  # registered again: it replaces the former, and counts as the newest
             places[place] = entry
-        elif entry.step == PREFIX + done.step and entry.status is Status.OK:
+        elif entry.step == PREFIX + done.step and entry.status in _OVER:
             over.add(place)  # by its place: a kernel that goes on registers its undo cells again
     return [entry for place, entry in reversed(places.items()) if place not in over]
 

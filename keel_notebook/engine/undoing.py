@@ -96,10 +96,16 @@ class Undos:
             calls.journal.append(replace(_entry(calls, done.step, done.attempt, CELL), source=kept), synced=True)
 
     def undo(
-        self, calls: Calls, steps: Sequence[str], run_cell: Callable[[str], BaseException | None]
+        self,
+        calls: Calls,
+        steps: Sequence[str],
+        run_cell: Callable[[str], BaseException | None],
+        *,
+        by_hand: Sequence[str] = (),
     ) -> tuple[str, ...]:
         """Undo the named steps, or all that were done here, last done first; the undos that ran.
 
+        ``by_hand``: steps of an undoing that was begun, which a person took back: their undos do not run any more.
         Raises UndoFailedError (E062), LeaseError (E030), NotNowError (E006).
         """
         if calls.parts.mode is Mode.VERIFY:  # nothing of it would be recorded, so that it would be done once more
@@ -114,7 +120,7 @@ class Undos:
         failed = last is not None and last.decision == EXECUTED and last.entry is None
         wanted = [one for one in done if not steps or one.step in steps]
         undoer = Undoer(calls, run_cell=run_cell, texts=self._texts)
-        return undoer.undo(wanted, code="failed" if failed else "asked")
+        return undoer.undo(wanted, code="failed" if failed else "asked", by_hand=by_hand)
 
     def _done(self, calls: Calls) -> list[u.Done]:
         """The steps that ran or came back here, in the order in which they were done, each with its attempt.
@@ -148,10 +154,10 @@ class Undoer:
         self._run_cell = run_cell
         self._texts = texts
 
-    def undo(self, done: Sequence[u.Done], *, code: str) -> tuple[str, ...]:
+    def undo(self, done: Sequence[u.Done], *, code: str, by_hand: Sequence[str] = ()) -> tuple[str, ...]:
         """Undo these steps (in the order in which they were done), or go on with an undoing that was begun.
 
-        Raises NotNowError (E006) where a step that is still to be undone is not back in this kernel, LeaseError
+        The undos of steps that were taken back ``by_hand`` do not run, and their steps need not be back. Raises NotNowError (E006) where a step that is still to be undone is not back in this kernel, LeaseError
         (E030), UndoFailedError (E062) where an undo fails: what is left is undone by asking again.
         """
         parts = self._calls.parts
@@ -161,20 +167,24 @@ class Undoer:
             )
         parts.guard.take()
         try:
-            return self._undo(done, code)
+            return self._undo(done, code, by_hand)
         finally:
             parts.guard.give_back()
 
-    def _undo(self, done: Sequence[u.Done], code: str) -> tuple[str, ...]:
+    def _undo(self, done: Sequence[u.Done], code: str, by_hand: Sequence[str]) -> tuple[str, ...]:
         entries = self._calls.journal.records(self._calls.parts.flow).entries
         going = u.undoing(reversed(entries))
+        for step in by_hand:
+            if going is None or all(one.step != step for one in going.steps):
+                detail = f"no undo of {step} is waiting: only what an undoing left in the middle is taken as done"
+                raise NotNowError(where="%keel undo --skip", detail=detail, case="undo_skip")
         if going is None:
             going = u.Undoing(tuple(one for one in done if u.registered(entries, one)), code)
             if not going.steps:
                 return ()
             self._mark(FlowStatus.COMPENSATING, going.steps, going.code)  # O27: before the first
         left = [(one, u.registered(entries, one)) for one in reversed(going.steps)]
-        gone = [one.step for one, undos in left if undos and one not in done]
+        gone = [one.step for one, undos in left if undos and one not in done and one.step not in by_hand]
         if gone:
             raise NotNowError(
                 where="%keel undo",
@@ -184,18 +194,27 @@ class Undoer:
         ran: list[str] = []
         for one, undos in left:
             for registration in undos:
+                if one.step in by_hand:
+                    self._take_as_done(one, registration)
+                    continue
                 self._one(one, registration)
                 ran.append(f"{one.step} ({registration.call})")
             self._retire(entries, one)
         self._mark(FlowStatus.FAILED, going.steps, going.code)
         return tuple(ran)
 
+    def _own_entry(self, done: u.Done, registration: Entry) -> Entry:
+        entry = _entry(self._calls, u.PREFIX + done.step, done.attempt, registration.call)
+        return replace(entry, key=registration.entry, occurrence=registration.occurrence)
+
+    def _take_as_done(self, done: u.Done, registration: Entry) -> None:
+        skipped = replace(self._own_entry(done, registration), status=Status.SKIPPED, why=u.BY_HAND)
+        self._calls.journal.append(skipped, synced=True)
+
     def _one(self, done: u.Done, registration: Entry) -> None:
         journal, clock = self._calls.journal, self._calls.parts.clock
         began = clock.monotonic()
-        running = _entry(self._calls, u.PREFIX + done.step, done.attempt, registration.call)
-        place = registration.occurrence
-        running = replace(running, key=registration.entry, occurrence=place, status=Status.RUNNING, ended_at=None)
+        running = replace(self._own_entry(done, registration), status=Status.RUNNING, ended_at=None)
         journal.append(running, synced=True)
         error = self._carry_out(done, registration)
         ended = replace(running, ended_at=clock.now(), took_s=clock.monotonic() - began)

@@ -79,6 +79,7 @@ def revive(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
 @click.argument("steps", nargs=-1, metavar="[STEP ...]")
 @with_parameters
 @click.option("--key", default="", metavar="K", help="As for `keel run`.")
+@click.option("--skip", multiple=True, metavar="STEP", help="You took this step back by hand: its undo does not run.")
 @flow_option
 def undo(*, as_json: bool, **asked: Any) -> None:
     """Take back what the steps of a notebook did to the world, last done first.

@@ -25,6 +25,8 @@ class Asked(Struct, frozen=True):
     parameters: Sequence[tuple[str, Any]]
     key: str
     flow: str
+    skip: Sequence[str] = ()
+    """Steps of an undoing that was begun, which a person took back."""
 
 
 class UndoReport(Struct, frozen=True):
@@ -58,7 +60,7 @@ def undo(asked: Asked, *, environ: Mapping[str, str] = os.environ) -> UndoReport
             # In replay mode nothing goes forward: the pass ends at the first step that has no record (O28).
             environ=kernel_environ(environ, path, key=key, flow=asked.flow, mode="replay")
             | {"KEEL_ACROSS_RUNS": "replay"},
-            last=" ".join(["%keel undo", *asked.steps]),
+            last=" ".join(["%keel undo", *asked.steps, *(["--skip", *asked.skip] if asked.skip else [])]),
         )
         headless.carry_out(order, _Quiet(), monotonic=time.monotonic)  # noqa: TID251 - the command line's own clock
     return _report(path, book.cells[-1].outputs)

@@ -164,7 +164,14 @@ def _use(session: Session, words: list[str]) -> str:
 
 
 def _undo(session: Session, words: list[str]) -> str:
-    ran = session.undo(words)
+    at = words.index("--skip") if "--skip" in words else len(words)
+    steps, by_hand = words[:at], words[at + 1 :]
+    if (at < len(words) and (steps or not by_hand)) or any(word.startswith("-") for word in (*steps, *by_hand)):
+        raise SettingsError(where="%keel undo", detail=f"it reads `{_UNDO_USAGE}`")
+    ran = session.undo(steps, by_hand)
+    if by_hand:
+        kept = f"taken as undone by hand: {', '.join(by_hand)}"
+        return kept + (f"; undone, last done first: {'; '.join(ran)}" if ran else "; nothing was left to undo")
     if not ran:
         return "nothing to undo: no step that ran or came back here registered an undo"
     return "undone, last done first: " + "; ".join(ran) + ". Their steps execute when their cells run next"
@@ -250,6 +257,7 @@ def _flow_said(session: Session) -> str:
     return f"flow {which}" + (f", key {flow.key}" if flow.key else "") + f" (id {flow.id})"
 
 
+_UNDO_USAGE = "%keel undo [NAME …] | --skip NAME …"
 _FLOW_USAGE = "%keel flow [NAME] [--key K] [--new] [--take] [--strict] [--frozen]"
 _FLOW_FLAGS: Mapping[str, str] = {
     "--new": "begun afresh",
@@ -323,7 +331,7 @@ COMMANDS: Mapping[str, Command] = {
     "restore": Command(
         _restore, "%keel restore [NAME …] [--run]", "bring variables back; --run: run the cells that are missing"
     ),
-    "undo": Command(_undo, "%keel undo [NAME …]", "take back what steps did to the world, last done first"),
+    "undo": Command(_undo, _UNDO_USAGE, "take back what steps did to the world, last done first"),
     "lanes": Command(_lanes, "%keel lanes", "the lanes of this notebook, and the one in use"),
     "use": Command(_use, "%keel use LANE", "go on in another lane"),
     "auto": Command(_auto, "%keel auto on|off [--min-seconds S]", "every cell is a step, no annotation"),

@@ -3,6 +3,7 @@
 import pytest
 
 from keel_notebook.core.model import Kind, Status
+from keel_notebook.core.undo import BY_HAND
 from keel_notebook.engine import undoing
 from tests.steps.conftest import Vanished
 
@@ -135,6 +136,34 @@ def test_o27_an_undo_that_fails_says_so_stays_open_and_is_done_when_asked_again(
     assert book.hits == ["do1", "do2", "undo2", "undo1"]
 
 
+def test_o27_an_undo_that_always_fails_is_taken_as_done_by_a_persons_word_and_blocks_nothing_any_more(book):
+    run(book, CELLS[:4])
+    book.ok("%%keel_step s3\nhit('do3')\nkeel.undo(hit, 'undo3')\nkeel.undo(lambda: 1 / 0)\n")
+    refused = book.run("%keel undo")
+    assert "%keel undo --skip s3" in refused.error.report()
+    book.again(*CELLS[:4])  # s3 is not even back: what it needs is gone
+    assert book.run("%keel undo").code == "E006"
+    assert "s3" in book.ok("%keel undo --skip s3").out
+    assert book.hits == [*DONE, "undo2", "undo1"]
+    skipped = [e for e in book.entries(Kind.UNDO, "undo:s3") if e.status is Status.SKIPPED]
+    assert [e.why for e in skipped] == [BY_HAND] * 2, "the journal says whose word it was"
+    assert status(book) == ["compensating", "failed"]
+    book.ok("%%keel_step s4\nhit('do4')\n")
+    assert "nothing to undo" in str(book.ok("%keel undo").result)
+    assert book.hits[-1] == "do4"
+
+
+def test_only_what_an_undoing_left_in_the_middle_can_be_skipped(book):
+    run(book, CELLS[:4])
+    for line, code in (
+        ("--skip s1", "E006"), ("--skip", "E001"), ("s1 --skip s2", "E001"), ("--skip --s1", "E001"), ("--all", "E001"),
+    ):  # fmt: skip
+        assert book.run(f"%keel undo {line}").code == code, line
+    assert book.hits == ["do1", "do2"]
+    book.ok("%keel undo")
+    assert book.hits == ["do1", "do2", "undo2", "undo1"]
+
+
 def test_o28_after_a_death_in_the_middle_steps_come_back_nothing_goes_forward_and_the_rest_is_undone(book, monkeypatch):
     run(book)
     carry_out = undoing.Undoer._carry_out
@@ -254,9 +283,9 @@ def test_the_way_out_that_a_failed_undo_names_works(book):
     book.ok("%%keel_step s\nkeel.undo(lambda: 1 / 0)\n")
     failed = book.run("%keel undo").error
     assert failed.code == "E062"
-    assert "%keel flow NAME" in failed.report()
+    assert "%keel undo --skip s" in failed.report()
     assert book.run("%%keel_step after\nx = 1\n").code == "E062"
-    book.ok("%keel flow other")
+    book.ok("%keel undo --skip s")
     book.ok("%%keel_step after\nx = 1\n")
 
 
