@@ -16,7 +16,7 @@ from keel_notebook.core.decide import Mode
 from keel_notebook.core.effects import step_identity
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.ids import default_flow
-from keel_notebook.core.model import FlowId, Input
+from keel_notebook.core.model import Input
 from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords
 from keel_notebook.core.resuming import resumed_runs
 from keel_notebook.core.units import day_of
@@ -30,6 +30,7 @@ from keel_notebook.engine.scope import StepScope
 from keel_notebook.engine.shared import SharedJournal
 from keel_notebook.engine.waits import Promise
 from keel_notebook.journal import liveness
+from keel_notebook.journal.flows import FlowSeen
 from keel_notebook.payload import registry
 from keel_notebook.payload.preview import preview
 
@@ -46,17 +47,16 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
     ambient: Ambient,
     clock: Clock,
     namespace: dict[str, Any],
-    flow: FlowId,
-    flow_key: str,
+    flow: FlowSeen,
     leases: Any,
     mode: Mode,
     say: Callable[[str], None],
 ) -> Calls:
     """What carries out the durable calls of a kernel on its open journal. ``leases`` is the folder of its leases."""
     guard = None
-    if flow != default_flow():  # else nobody told which notebook this is: what must not happen twice is refused
+    if flow.id != default_flow():  # else nobody told which notebook this is: what must not happen twice is refused
         holder = Holder(liveness.host(), os.getpid(), liveness.boot())
-        lease = Lease(leases, flow, holder=holder, clock=clock)
+        lease = Lease(leases, flow.id, holder=holder, clock=clock, title=flow.title)
         guard = Guard(lease, journal=journal)
         os.register_at_fork(after_in_child=guard.forget_in_child)  # else a child keeps the lock of a dead kernel
     return Calls(
@@ -68,8 +68,8 @@ def calls_of(  # noqa: PLR0913 - the parts, by name
             definitions=definitions,
             clock=clock,
             namespace=namespace,
-            flow=flow,
-            flow_key=flow_key,
+            flow=flow.id,
+            flow_key=flow.key,
             guard=guard,
             ambient=ambient,
             sleep=time.sleep,

@@ -84,7 +84,8 @@ class Leader:
         self._plain_scope: StepScope | None = None
         self.undos = Undos(kernel.ledger)
         rules = FlowRules(strict=bool(settings.strict), frozen=bool(settings.frozen), version=str(settings.app_version))
-        self.keeper = FlowKeeper(rules, journal=self.attached.journal, clock=kernel.clock, say=kernel.say)
+        journal, title = self.attached.journal, lambda: self.attached.flow.title
+        self.keeper = FlowKeeper(rules, journal=journal, clock=kernel.clock, say=kernel.say, title=title)
 
     def close(self) -> None:
         """End the run in the journal. Safe to call twice."""
@@ -127,10 +128,7 @@ class Leader:
 
     @_without_a_trace
     def decide_auto(self, cell: RunningCell, tree: ast.Module, *, again: bool) -> ast.Module:
-        """The module to run for a cell without a step line in auto mode; ``again``: a person runs it once more.
-
-        Raises KeelError where the cell is refused.
-        """
+        """The module to run for a cell without a step line in auto mode, or KeelError; ``again``: run once more."""
         self.refuse_without(cell)
         analysis = self._analysis(cell)
         if choose_record(cell.raw):
@@ -156,7 +154,10 @@ class Leader:
     def _lead(self, cell: RunningCell, step: StepCell, tree: ast.Module, seen: Seen = NOTHING_SEEN) -> ast.Module:
         self._look = self._look_at(step, seen)
         self._tell_degraded()
-        self._live = self._answer_or_undo(cell, self._look, self._admitted(cell, self._look))
+        admitted = self._admitted(cell, self._look)
+        if self.keeper.behind:
+            self._look = self._look_at(step, seen)
+        self._live = self._answer_or_undo(cell, self._look, admitted)
         if isinstance(self._live, Swap):
             return call(self._put_back)
         if isinstance(self._live, Assumed):
@@ -347,10 +348,8 @@ class Leader:
             self.ledger.cell_ended(self._kernel.clock.monotonic())
 
     def plain(self, cell: RunningCell, status: Status, at: float, *, then: Sequence[RunningCell] = ()) -> None:
-        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time.
-
-        ``then``: cells that ran after it and that nobody looked at yet, so that names may hold something else by now.
-        """
+        """Keep that a plain cell ran: its text, what it may have read and bound. ``at`` is wall time; ``then``: cells
+        that ran after it and that nobody looked at yet, so that names may hold something else by now."""
         if only_about_keel(cell.raw):
             return
         if status is Status.OK and choose_record(cell.raw):
@@ -389,10 +388,7 @@ class Leader:
         return restorer.restore(attached.journal.records(attached.flow.id), names, run=run)
 
     def adopt(self, name: str) -> Entry:
-        """Record what the last executed cell left, without executing it.
-
-        Raises NotNowError (E006) where no cell ran before, or where it bound no name.
-        """
+        """Record what the last executed cell left, without executing it. NotNowError (E006): it bound no name."""
         if self.last is None:
             raise NotNowError(where="%keel adopt", detail="no cell ran before this one", case="adopt")
         cell, analysis = self.last, self._analysis(self.last)

@@ -56,12 +56,15 @@ _NEVER = LeaseSeen(0, None, 0.0, 0.0)
 class Lease:
     """The lease of one flow, as one kernel sees it."""
 
-    def __init__(self, folder: Path, flow: FlowId, *, holder: Holder, clock: Clock, locks: bool = True) -> None:
-        """``locks``: False on a drive whose locks do not reach other hosts; then the expiry alone decides."""
+    def __init__(  # noqa: PLR0913 - all by name
+        self, folder: Path, flow: FlowId, *, holder: Holder, clock: Clock, title: str = "", locks: bool = True
+    ) -> None:
+        """``title``: what people call the flow. ``locks``: False on a drive whose locks do not reach other hosts; then
+        the expiry alone decides."""
         self._folder = folder
         self._lock_path = f"{folder}/{flow}.lock"
         self._file_path = f"{folder}/{flow}.json"
-        self._flow = flow
+        self._title = title or flow
         self._holder = holder
         self._clock = clock
         self._locks = locks
@@ -223,7 +226,7 @@ class Lease:
 
     def _refusal(self, seen: LeaseSeen) -> LeaseError:
         who = f"pid {seen.holder.pid} on {seen.holder.host}" if seen.holder else "another kernel"
-        return LeaseError(flow=self._flow, holder=who, since=local_second(seen.since))
+        return LeaseError(flow=self._title, holder=who, since=local_second(seen.since))
 
     def _write(self, lease: LeaseSeen) -> None:
         # In place: a rename over a file waits for the disk, at every guarded step. Who reads in the middle sees that

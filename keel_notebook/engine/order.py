@@ -38,16 +38,31 @@ class FlowRules(Struct, frozen=True):
         return self.strict or self.frozen
 
 
+_REOPENED = frozenset({f.FlowStatus.FAILED, f.FlowStatus.ABORTED})
+
+
 class FlowKeeper:
     """Keeps the rules of one flow in one kernel."""
 
-    def __init__(self, rules: FlowRules, *, journal: Journal, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        rules: FlowRules,
+        *,
+        journal: Journal,
+        clock: Clock,
+        say: Callable[[str], None],
+        title: Callable[[], str],
+    ) -> None:
+        """``title``: what people call the flow, as far as that is known now."""
         self.rules = rules
+        self.behind = False
+        """Whether another kernel may have written since the step that was let in was looked at: look again."""
         self.last: Status | None = None
         """How the last step cell of this kernel ended."""
         self._journal = journal
         self._clock = clock
         self._say = say
+        self._title = title
         self._flow: FlowId | None = None
         self._guard: Held | None = None
         self._pure = False
@@ -69,14 +84,16 @@ class FlowKeeper:
         order is not the recorded one, NotNowError (E006) where nobody tells which notebook runs, VersionError (E034)
         where the flow is of another version.
         """
+        self.behind = False
         self._count(step, most)
         self._about_version()
         if not self.rules.any:
             return policy
         if self._flow != records.flow:
             self._enter(records, guard)
+            records = self._journal.records(records.flow) if self.behind else records
         if self._pure and not self.rules.frozen and not known_step(records, step):
-            self._begin(records, guard, f.flow_state(records.entries), reopen=True)  # notebooks grow
+            self._begin(records, guard, f.flow_state(records.entries), grows=True)  # notebooks grow
         if self.rules.strict and not told:
             policy = replace(policy, on_divergence=d.Response.FAIL)
         if self.rules.strict:
@@ -96,14 +113,18 @@ class FlowKeeper:
             self._say("Keel.app_version is asked in strict flows only: in others the content of each step decides")
 
     def _enter(self, records: FlowRecords, guard: Held | None) -> None:
-        self._flow, self._here, self._abandoned = records.flow, {}, False
-        self._order = recorded_order(records.entries)
-        state = f.flow_state(records.entries)
-        self._pure = state.status is f.FlowStatus.COMPLETED
+        self._here, self._abandoned = {}, False
+        state = self._as_recorded(records)
         if not self._pure:
-            self._begin(records, guard, state, reopen=state.status in {f.FlowStatus.FAILED, f.FlowStatus.ABORTED})
+            self._begin(records, guard, state, grows=False)
 
-    def _begin(self, records: FlowRecords, guard: Held | None, state: f.FlowState, *, reopen: bool) -> None:
+    def _as_recorded(self, records: FlowRecords) -> f.FlowState:
+        state = f.flow_state(records.entries)
+        self._flow, self._order = records.flow, recorded_order(records.entries)
+        self._pure = state.status is f.FlowStatus.COMPLETED
+        return state
+
+    def _begin(self, records: FlowRecords, guard: Held | None, state: f.FlowState, *, grows: bool) -> None:
         self._pure = False
         if not self.rules.strict:
             self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.RUNNING)})
@@ -113,28 +134,38 @@ class FlowKeeper:
                 where="a strict flow", detail="it needs a name: `%keel flow NAME --strict`", case="unnamed"
             )
         self._flow = None  # not entered, until all of this went well
-        if state.status is not f.FlowStatus.DEAD:
-            guard.take()  # the lease is asked before the cap (last table)
-            self._guard = guard
+        if state.status is not f.FlowStatus.DEAD and self._leased(guard):
+            state = self._as_recorded(self._journal.records(records.flow))  # what its last holder wrote is there now
+            if self._pure and not grows:
+                self._let_go()  # it was completed meanwhile: K26
+                return
+            self._flow, self._pure = None, False
         if state.status is not f.FlowStatus.DEAD and f.another_version(state, f.stamp(self.rules.version)):
             raise self._outlived(records.flow, state)
         if state.status is f.FlowStatus.DEAD or state.attempts >= self.rules.max_attempts:
             if state.status is not f.FlowStatus.DEAD:
                 self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.DEAD), "attempts": state.attempts})
-                self._let_go()
-            raise DeadError(step=f"flow {records.flow}", deaths=state.attempts, memory="", case="flow")
+            self._let_go()
+            raise DeadError(step=f"flow {self._title()}", deaths=state.attempts, memory="", case="flow")
         if state.status is None:
             self._mark(records.flow, f.OPENED, {})
-        elif reopen:
+        elif grows or state.status in _REOPENED:
             self._mark(records.flow, f.STATUS, {"status": str(f.FlowStatus.RUNNING)})  # K25
         if (stamp := f.stamp(self.rules.version)) and stamp != state.version:
             self._mark(records.flow, f.VERSION, {"version": stamp})
         self._mark(records.flow, f.ATTEMPT, {}, attempt=state.attempts + 1)
         self._flow = records.flow
 
+    def _leased(self, guard: Held) -> bool:
+        """Have the lease, which is asked before the cap (last table); whether another may have held it since."""
+        if self._guard is None:
+            self.behind = guard.take() or self.behind
+            self._guard = guard
+        return self.behind
+
     def _outlived(self, flow: FlowId, state: f.FlowState) -> VersionError:
         """O29: a flow of another version fails and gives its lease back; a completed one stays as it is (K28)."""
-        error = VersionError(flow=flow, recorded=state.version, current=f.stamp(self.rules.version))
+        error = VersionError(flow=self._title(), recorded=state.version, current=f.stamp(self.rules.version))
         if state.status is not None and f.may(state.status, f.FlowStatus.FAILED):
             self._mark(flow, f.STATUS, {"status": str(f.FlowStatus.FAILED), "code": error.code})
         self._let_go()
@@ -146,7 +177,7 @@ class FlowKeeper:
         position = len(self._here) + 1
         expected = None if self._abandoned else self._order.get(position)
         if expected not in (None, step):
-            said = f"order: flow {flow}, position {position}: recorded is {expected}, called was {step}"
+            said = f"order: flow {self._title()}, position {position}: recorded is {expected}, called was {step}"
             if self._pure or response is d.Response.FAIL:
                 raise DivergenceError(step=step, detail=said, case="order")  # K14, O8: all four
             self._say(f"{step}: {said}")

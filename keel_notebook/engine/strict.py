@@ -302,7 +302,7 @@ class StrictFlow:
         return None if entry.payload is None else plain.opened(self._journal.read(entry.payload.head))
 
     def _divergence(self, position: int, expected: str, observed: str) -> DivergenceError:
-        detail = f"flow {self._identity.flow}, position {position}: recorded is {expected}, called was {observed}"
+        detail = f"flow {self._identity.entrypoint}, position {position}: recorded is {expected}, called was {observed}"
         return DivergenceError(step=observed, detail=detail, case="order")  # K14, O8: all four
 
     def begin(self, decision: f.Enter) -> None:

@@ -157,8 +157,10 @@ class Undoer:
     def undo(self, done: Sequence[u.Done], *, code: str, by_hand: Sequence[str] = ()) -> tuple[str, ...]:
         """Undo these steps (in the order in which they were done), or go on with an undoing that was begun.
 
-        The undos of steps that were taken back ``by_hand`` do not run, and their steps need not be back. Raises NotNowError (E006) where a step that is still to be undone is not back in this kernel, LeaseError
-        (E030), UndoFailedError (E062) where an undo fails: what is left is undone by asking again.
+        The undos of steps that were taken back ``by_hand`` do not run, and their steps need not be back.
+
+        Raises NotNowError (E006) where a step that is still to be undone is not back in this kernel, LeaseError (E030),
+        UndoFailedError (E062) where an undo fails: what is left is undone by asking again.
         """
         parts = self._calls.parts
         if parts.guard is None:

@@ -51,6 +51,12 @@ class FlowSeen(Struct, frozen=True):
     auto_s: float | None = None
     """In auto mode: cells slower than this are replayed, seconds. None: every step is marked."""
 
+    @property
+    def title(self) -> str:
+        """What people call it: its name, else its notebook's, with its key."""
+        called = self.name or os.path.basename(self.notebook) or self.id
+        return f"{called} ({self.key})" if self.key else called
+
 
 def find_flow(folder: Path, *, notebook: Path | None, name: str = "", key: str = "") -> FlowSeen:
     """The flow of a notebook or name, made if it is not there. Kernels that ask at once get the same.

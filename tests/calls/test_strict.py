@@ -51,7 +51,9 @@ def ok(value, attempts=1):
 
 def test_k2_the_code_is_kept_at_the_first_entry_and_is_no_part_of_the_identity(house):
     house.enter().fail()
-    house.enter(Identity("nb:a", "args", code_hash="v2")).fail()
+    other = Identity("nb:a", "args", code_hash="v2")
+    assert other.flow == ID.flow
+    house.enter(other).fail()
     assert house.state.code == "v1"
     assert len([e for e in house.journal.records(ID.flow).entries if e.key == "flow:open"]) == 1
 
@@ -83,7 +85,7 @@ def test_k14_o8_the_divergence_names_flow_position_expected_and_observed(house):
     house.enter().call("old#1", ok(1))
     house.clock.advance(TTL_S + 1)
     outcome = house.enter().call("new#2", ok(2))
-    for part in (ID.flow, "position 1", "old#1", "new#2"):
+    for part in (f"flow {ID.entrypoint}", "position 1", "old#1", "new#2"):
         assert part in outcome["error"]["message"]
 
 

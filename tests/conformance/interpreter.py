@@ -186,6 +186,7 @@ class FlowStory:
             expected = step.get("expect", {"error": {"code": "no error"}})
             self.wrong += subset({"result": "error", "error": {"code": f"KEEL-{error.code}"}}, expected, where)
             return
+        self.wrong += subset({"result": "ok", "payload": found}, step.get("expect", {}), where)
         if "expect_value" in step:
             self.wrong += subset(found, step["expect_value"], where)
 

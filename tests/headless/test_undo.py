@@ -29,9 +29,7 @@ def test_o26_o28_steps_come_back_nothing_goes_forward_and_the_undos_run_last_fir
 
 
 def test_o27_an_undo_that_always_fails_has_a_way_out_from_a_terminal_too(job):
-    job.write(
-        CELLS[0], CELLS[1], "%%keel_step hotel\nhit('hotel'); keel.undo(lambda: 1 / 0)", "%%keel_step car\n1 / 0"
-    )
+    job.write(CELLS[0], CELLS[1], "%%keel_step hotel\nhit('hotel'); keel.undo(lambda: 1 / 0)", "%%keel_step car\n1 / 0")
     job.run(code=1)
     for _ in range(2):
         said, _ = job.call("keel_notebook", "undo", job.path, code=1)

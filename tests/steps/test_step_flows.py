@@ -1,5 +1,11 @@
 """Strict and frozen notebooks: `%keel flow --strict --frozen --new` (K5, K14, K15, K21-K28, K31, O1, O8)."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -39,8 +45,7 @@ def test_k5_k14_o1_o8_another_order_is_refused_with_flow_position_expected_and_o
     assert codes(strict, 1) == [""]
     refused = run(strict, 3)
     assert refused.code == "E031"
-    flow = strict.session.attached().flow.id
-    assert f"flow {flow}, position 2: recorded is s2, called was s3" in str(refused.error)
+    assert "flow a.ipynb, position 2: recorded is s2, called was s3" in str(refused.error)
     assert codes(strict, 2, 3, 1) == ["", "", ""], "a cell that runs again keeps its place"
     assert strict.hits == ["do1", "do2", "do3"]
 
@@ -95,6 +100,45 @@ def test_k26_k28_a_completed_flow_is_replayed_without_lease_attempt_or_effect(st
     restart(strict)
     assert [e.ambient["status"] for e in marks(strict, "flow:status")] == ["completed"], "and stays completed"
     assert strict.hits == ["do1", "do2"]
+
+
+OTHER = """
+import os, signal, sys
+from tests.cell.shells import shell
+from tests.steps.conftest import HIT
+from keel_notebook.front.magics import load, unload
+with shell() as book:
+    load(book)
+    for cell in [HIT, *sys.argv[2:]]:
+        assert book.run_cell(cell).success
+    if sys.argv[1] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    unload(book)
+"""
+
+
+@pytest.mark.parametrize(("how", "attempts"), [("ends", [1]), ("dies", [1, 2])])
+def test_k21_k26_what_another_process_did_between_the_look_and_the_lease_is_seen(strict, how, attempts):
+    """Two processes begin at once: the slower one has looked, and waits for the lease that the other one has."""
+    guard = strict.session.leader().calls_of_flow().parts.guard
+    take = guard.take
+
+    def later():
+        guard.take = take
+        root = str(Path(__file__).resolve().parents[2])
+        other = [sys.executable, "-c", OTHER, how, STEPS[0], STEPS[1]]
+        done = subprocess.run(other, check=False, env=os.environ | {"PYTHONPATH": root}, capture_output=True, text=True)
+        assert done.returncode == (0 if how == "ends" else -signal.SIGKILL), done.stderr
+        return take()
+
+    guard.take = later
+    assert codes(strict, 1, 2) == ["", ""]
+    assert strict.hits == ["do1", "do2"], "nothing runs twice"
+    assert [e.attempt for e in marks(strict, "flow:attempt")] == attempts
+    assert run(strict, 3).code == ""
+    restart(strict)
+    assert codes(strict, 1, 2, 3) == ["", "", ""]
+    assert strict.hits == ["do1", "do2", "do3"]
 
 
 def test_notebooks_grow_and_k27_frozen_ones_do_not(strict, monkeypatch):
