@@ -169,6 +169,7 @@ def test_a_failed_call_is_recorded_raised_as_it_is_and_made_again(boot, paid):
     assert paid == [1, 1]
     assert [entry.status for entry in kernel.entries()] == [Status.FAILED] * 2
     assert kernel.entries()[0].error.type == "LookupError"
+    assert not kernel.said, "it is no record that cannot be read: it is none"
 
 
 def test_a_kept_failure_is_falsy_and_never_replayed_as_a_success(boot, paid):

@@ -23,10 +23,10 @@ class House:
         self.leases, self.memory, self.clock = folder, MemoryFolder(), ManualClock()
         self._pids = itertools.count(1)
 
-    def enter(self, identity=ID, holder=None, **rules):
+    def enter(self, identity=ID, holder=None, lease=None, **rules):
         self.journal = MemoryJournal(self.memory, clock=self.clock, seal=SEAL)
         who = Holder("h", holder or next(self._pids), "b")
-        lease = Lease(self.leases, identity.flow, holder=who, clock=self.clock, locks=False)
+        lease = lease or Lease(self.leases, identity.flow, holder=who, clock=self.clock, locks=False)
         return enter(identity, journal=self.journal, clock=self.clock, lease=lease, rules=Rules(**rules))
 
     def rows(self):
@@ -115,8 +115,9 @@ ENDS = {"complete": FlowStatus.COMPLETED, "fail": FlowStatus.FAILED, "abort": Fl
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(ENDS, 2)))
-def test_z16_only_the_first_transition_out_of_running_applies(house, first, second):
-    flow = house.enter()
+@pytest.mark.parametrize("leased", [True, False])
+def test_z16_only_the_first_transition_out_of_running_applies(house, first, second, leased):
+    flow = house.enter(lease=None if leased else NoLease())
     getattr(flow, first)()
     written = len(house.journal.records(ID.flow).entries)
     getattr(flow, second)()

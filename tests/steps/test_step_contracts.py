@@ -1,5 +1,6 @@
 """Contracts in a notebook that belong to no other file here (K8, K10, K13, O3, O4, O6, O7, Z6 to Z11, Z14, Z24)."""
 
+import os
 import threading
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import keel_notebook as keel
 from keel_notebook.core.model import Kind, Status
 from keel_notebook.errors import DiskFullError
+from keel_notebook.journal import segment
 
 
 def test_o3_clock_and_chance_inside_a_step_leave_no_rows_of_their_own(book):
@@ -51,11 +53,26 @@ def test_o7_the_live_name_keeps_the_live_object_and_what_would_be_lost_is_named(
     assert isinstance(book["pair"], tuple)
 
 
-def test_z6_a_guarded_result_makes_all_that_was_written_before_it_power_safe(book):
+def test_z6_a_guarded_result_makes_all_that_was_written_before_it_power_safe(book, monkeypatch):
+    safe = {}
+    sync_file = segment.sync_file
+
+    def seen(fd):
+        size = os.fstat(fd).st_size
+        sync_file(fd)
+        safe[os.fstat(fd).st_ino] = size  # what was there when the system was asked is safe once it answered
+
+    monkeypatch.setattr(segment, "sync_file", seen)
     for i in range(20):
         book.ok(f"%%keel_step s{i}\nx{i} = {i}\n")
     book.ok("%%keel_step pay --effect exactly_once\npaid = 1\n")
-    assert not book.session.attached().journal.unsynced
+    journal = book.session.attached().journal
+    own = book.folder / ".keel" / "inbox" / f"{journal.run}.seg"
+    written = own.read_bytes()
+    held = written[: safe[own.stat().st_ino]]
+    for step in (b"pay", *(b"s%d" % i for i in range(20))):
+        assert held.count(step) == written.count(step) > 1, step
+    assert not journal.unsynced
 
 
 def test_z8_there_is_one_committed_result_for_each_key(book):

@@ -146,6 +146,8 @@ def test_notebooks_grow_and_k27_frozen_ones_do_not(strict, monkeypatch):
     restart(strict)
     assert codes(strict, 1, 2) == ["", ""]
     assert [e.attempt for e in marks(strict, "flow:attempt")] == [1, 2]
+    said = [e.ambient["status"] for e in marks(strict, "flow:status")]
+    assert said == ["completed", "running"], "it is running again (Z17)"
     strict.shutdown()
     monkeypatch.setenv("KEEL_FROZEN", "1")
     strict.boot()
