@@ -105,6 +105,9 @@ NOTED = frozenset({"E010", "E014", "E015"})
 """Codes that stand in a note on the person's own exception, which keel never wraps (docs/calls.md)."""
 
 
+_CASES = {"%keel": "keel", "keel.": "call", "KEEL_": "variable"}
+
+
 class SettingsError(KeelError):
     """A magic line or a setting that cannot be read (E001). ``where`` tells which of its cases it is."""
 
@@ -112,7 +115,7 @@ class SettingsError(KeelError):
 
     def __init__(self, **facts: Any) -> None:
         where = str(facts.get("where", ""))
-        case = "keel" if where.startswith("%keel") else "call" if where.startswith("keel.") else ""
+        case = next((case for start, case in _CASES.items() if where.startswith(start)), "")
         super().__init__(**{"case": case} | facts)
 
 

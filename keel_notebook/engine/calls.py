@@ -372,7 +372,7 @@ class Calls:
     def _tell_missing(self, going: Going, entry: Entry, *, refused: bool) -> None:
         first, name = entry.not_stored[0], going.claim.place.call
         if refused and entry.effect is not Effect.IDEMPOTENT:
-            raise CannotStoreError(name=first.name, type=first.type, step=name, reason="return it instead")
+            raise CannotStoreError(name=first.name, type=first.type, step=name, reason="return it instead", case="call")
         hint = "; return it instead" if refused else ""
         what = f"{first.name} ({first.type})" if first.type else first.name
         self.once(going.claim.scope, f"{name} will run again: {what} is not stored: {first.reason}{hint}")

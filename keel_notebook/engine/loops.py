@@ -60,7 +60,7 @@ def _turn(calls: Calls, here: StepScope, place: Place, turn: int, state: Sequenc
         packed = calls.parts.codec.pack({name: namespace[name] for name in state}, result=None, known={})
         if packed.not_stored:
             first = packed.not_stored[0]
-            raise CannotStoreError(name=first.name, type=first.type, step=here.step, reason=first.reason)
+            raise CannotStoreError(name=first.name, type=first.type, step=here.step, reason=first.reason, case="loop")
         now, seq = calls.parts.clock.now(), journal.next_seq()
         return Entry(
             entry=entry_id(journal.run, seq), flow=calls.parts.flow, run=journal.run, seq=seq, step=here.step,

@@ -56,7 +56,9 @@ def register(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], 
         packed = calls.parts.codec.pack({"undo": (function, args, dict(kwargs))}, result=None, known={})
         if packed.not_stored:
             lost = packed.not_stored[0]
-            raise CannotStoreError(name=f"the undo {name}", type=lost.type, step=here.step, reason=lost.reason)
+            raise CannotStoreError(
+                name=f"the undo {name}", type=lost.type, step=here.step, reason=lost.reason, case="undo"
+            )
         entry = _entry(calls, here.step, here.attempt, name)
         entry = replace(entry, occurrence=place.occurrence, payload=packed.payload, writes=packed.writes)
         calls.journal.append(entry, synced=True)

@@ -257,7 +257,8 @@ def _answer(journal: Journal, clock: Clock, made: Entry, value: Any, *, by: str)
     raw = plain.envelope(value)
     if raw is None:
         kind = type(value).__qualname__
-        raise CannotStoreError(name="the answer", type=kind, step=made.step, reason="plain values only")
+        reason = "plain values only"
+        raise CannotStoreError(name="the answer", type=kind, step=made.step, reason=reason, case="answer")
     now, seq = clock.now(), journal.next_seq()
     answer = Entry(
         entry=entry_id(journal.run, seq), flow=made.flow, run=journal.run, seq=seq, step=made.step, kind=Kind.PROMISE,

@@ -19,9 +19,6 @@ DONE, FAILED, UNKNOWN = 0, 1, 2
 ELSEWHERE = 5
 """Another process has what was asked for."""
 
-MODES = ("live", "replay", "verify", "off")
-"""``front.settings.MODES``, without importing traitlets."""
-
 _TARGET = "NOTEBOOK|FOLDER"
 
 
@@ -34,7 +31,7 @@ def command(run: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return run(as_json=as_json, **options)
         except KeelError as error:
-            if isinstance(error, SettingsError):  # the usual advice is about cells and magics
+            if isinstance(error, SettingsError) and error.facts["case"] != "variable":  # what it says is about cells
                 error.facts.setdefault("next", f"Correct it and try again; `{usual} --help` shows what it takes.")
             put_error(error, as_json=as_json)
             leave(exit_code(error))

@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from keel_notebook.core.units import count
+from keel_notebook.core.variables import MODES
 from keel_notebook.errors import KeelError, SettingsError, UnknownNameError, WrongFileError
 from keel_notebook.front.cli_base import (
     DONE,
     FAILED,
-    MODES,
     Clock,
     command,
     exit_code,

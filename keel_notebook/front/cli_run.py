@@ -17,6 +17,7 @@ from keel_notebook.core import parameters as given
 from keel_notebook.core.ids import journal_id, text_digest
 from keel_notebook.core.options import duration_s
 from keel_notebook.core.plans import notebook_cells
+from keel_notebook.core.variables import check
 from keel_notebook.core.why import hint
 from keel_notebook.errors import KeelError, SettingsError, UnknownNameError, WrongFileError
 from keel_notebook.front import cli_open, headless, keeping, outputs_held
@@ -89,12 +90,16 @@ def refused(error: KeelError, exit_code: int) -> dict[str, Any]:
 
 
 def kernel_environ(environ: Mapping[str, str], path: Path, *, key: str, flow: str, mode: str) -> dict[str, str]:
-    """What the kernel is told: which notebook it runs, which flow that is, and that it goes on with it."""
+    """What the kernel is told: which notebook it runs, which flow that is, and that it goes on with it.
+
+    Raises SettingsError (E001) where a variable cannot be read: no kernel is started for that.
+    """
     told = dict(environ) | {"JPY_SESSION_NAME": str(path), "KEEL_FLOW_KEY": key, "KEEL_RESUME": "1"}
     if flow:
         told["KEEL_FLOW"] = flow
     if mode:
         told["KEEL_MODE"] = mode
+    check(told)
     return told
 
 

@@ -10,14 +10,18 @@ from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.resuming import resumed_runs
 from keel_notebook.core.units import day_of
+from keel_notebook.core.variables import told
 
 
 def coming_run(
     records: FlowRecords, *, now: float, alone: bool, auto: bool, environ: Mapping[str, str] = os.environ
 ) -> ComingRun:
-    """What is known of it. ``alone``: no front end is there; else nobody knows whether one is."""
+    """What is known of it. ``alone``: no front end is there; else nobody knows whether one is.
+
+    Raises SettingsError (E001) where a variable cannot be read.
+    """
     run = newest_run(records) + 1
-    across, strict = environ.get("KEEL_ACROSS_RUNS", "auto"), environ.get("KEEL_STRICT", "") not in {"", "0"}
+    across, strict = told(environ, "KEEL_ACROSS_RUNS"), bool(told(environ, "KEEL_STRICT"))
     anew: bool | None = True if alone or across == "execute" else None
     if strict or across == "replay":
         anew = False

@@ -272,7 +272,9 @@ def _doctor(session: Session, words: list[str]) -> Any:
     from keel_notebook.front import doctor  # noqa: PLC0415 asked for rarely, and it looks at a lot
 
     key = Path(session.settings.key_file) if session.settings.key_file else None
-    return doctor.DoctorTable(doctor.checkup(session.attached().folder, key=key))
+    attached = session.attached()
+    own = doctor.Writing(attached.journal.stalls, attached.journal.problem)  # type: ignore[attr-defined]
+    return doctor.DoctorTable(doctor.checkup(attached.folder, key=key, own=own))
 
 
 def _sql(session: Session, words: list[str]) -> Any:

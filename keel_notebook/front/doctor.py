@@ -86,11 +86,20 @@ class Seen(Struct, frozen=True):
     trouble: KeelError | None = None
 
 
-def checkup(journal: Path, *, key: Path | None = None) -> DoctorReport:
+class Writing(Struct, frozen=True):
+    """How the journal of the kernel that asks is written."""
+
+    stalls: int
+    """How often the disk did not acknowledge in time what had to be power-safe (Z24)."""
+    problem: KeelError | None = None
+    """Why nothing is recorded, or made power-safe, now."""
+
+
+def checkup(journal: Path, *, key: Path | None = None, own: Writing | None = None) -> DoctorReport:
     """Look at everything. ``journal`` is its folder, which need not be there; ``key`` the file with the owner's
-    key, by default the one that this process's settings name.
+    key, by default the one that this process's settings name; ``own``: told where a kernel asks.
     """
-    return examine(journal, key=key or key_file(), seen=_look_into(journal))
+    return examine(journal, key=key or key_file(), seen=_look_into(journal), own=own)
 
 
 def _look_into(journal: Path) -> Seen | None:
@@ -106,17 +115,18 @@ def _look_into(journal: Path) -> Seen | None:
     return Seen(tuple(runs[run] for run in sorted(runs)), len(flows), sizes)
 
 
-def examine(journal: Path, *, key: Path, seen: Seen | None) -> DoctorReport:
+def examine(journal: Path, *, key: Path, seen: Seen | None, own: Writing | None = None) -> DoctorReport:
     """Look at everything.
 
     Args:
         journal: the journal's folder; it need not be there.
         key: the file with the owner's key.
         seen: what is in the journal; None where there is none.
+        own: how the kernel that asks writes it; None where none asks.
     """
     return DoctorReport(
         str(journal),
-        (*_versions(), *_place(journal), *_contents(journal, seen), *_key(key)),
+        (*_versions(), *_place(journal), *_contents(journal, seen), *_own(own), *_key(key)),
     )
 
 
@@ -214,6 +224,18 @@ def _contents(journal: Path, seen: Seen | None) -> Iterator[Finding]:
         yield Finding("kernel", "ok", f"run {run.start.run}: pid {run.start.pid} on {run.start.host}{notebook}{memory}")
     if not alive:
         yield Finding("kernel", "ok", "no kernel has this journal open")
+
+
+def _own(own: Writing | None) -> Iterator[Finding]:
+    if own is None:
+        return
+    if own.problem is not None:
+        yield Finding("this kernel", "bad", str(own.problem), own.problem.report().rsplit("next: ", 1)[-1])
+    if own.stalls:
+        said = f"the disk did not acknowledge in time, {count(own.stalls, 'time')} since this kernel started"
+        yield Finding("disk", "warn", said, "Keep the journal on a local disk: KEEL_JOURNAL.")
+    elif own.problem is None:
+        yield Finding("disk", "ok", "whatever had to be power-safe was acknowledged in time")
 
 
 def _key(key: Path) -> Iterator[Finding]:

@@ -71,8 +71,8 @@ def watch(shell: Any) -> None:
         return lines
 
     def _load(shell: Any) -> None:
+        load(shell)  # where that is refused, so is the next cell that uses keel: it must not run plainly
         shell.input_transformers_cleanup.remove(look)
-        load(shell)
 
     def opened(comm: Any, message: Any) -> None:
         if look in shell.input_transformers_cleanup:

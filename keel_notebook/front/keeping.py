@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from keel_notebook.core.jobs import Job, job_id
 from keel_notebook.core.plans import notebook_cells
 from keel_notebook.core.secrets import looks_secret
+from keel_notebook.core.variables import told
 from keel_notebook.errors import KeelError
 from keel_notebook.front.headless import Ended, Order
 from keel_notebook.journal import liveness
@@ -49,7 +50,7 @@ def begun(journal: Path, asked: Asked, order: Order, path: Path, key: str) -> He
     A notebook without steps starts anew each time, and so do the modes that record nothing. A run of the same flow
     that another process carries out keeps its job.
     """
-    if order.environ.get("KEEL_MODE", "live") not in {"", "live"}:
+    if told(order.environ, "KEEL_MODE") != "live":
         return None
     if not os.path.isdir(journal) and not any(cell.step for cell in notebook_cells(order.book)):
         return None

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from traitlets import Bool, Enum, Int, List, Unicode, default
 from traitlets.config import Configurable
 
-MODES = ("live", "replay", "verify", "off")
-"""``core.decide.Mode`` in words: importing it would cost `%load_ext` more than all the rest."""
+from keel_notebook.core.variables import ACROSS_RUNS, MODES, MOST_STEPS, check, told
 
 
 class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types here
-    """Settings of keel in this kernel. Environment variables give the defaults."""
+    """Settings of keel in this kernel. Environment variables give the defaults.
+
+    Raises SettingsError (E001) where one of them cannot be read.
+    """
+
+    def __init__(self, **more: Any) -> None:
+        check(os.environ)
+        super().__init__(**more)
 
     mode = Enum(
         list(MODES),
@@ -29,22 +36,22 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
     flow_key = Unicode(help="Key of the flow: one name, several independent flows.").tag(config=True)
 
     across_runs = Enum(
-        ["auto", "replay", "execute"],
+        list(ACROSS_RUNS),
         help="Steps that used the network, child processes or a clock in a finished run: replay them in a new one, "
         "execute them once more, auto: execute where there is no front end.",
     ).tag(config=True)
-    most_steps = Int(10_000, min=0, help="Different steps that one run may have; 0: no limit.").tag(config=True)
+    most_steps = Int(MOST_STEPS, min=0, help="Different steps that one run may have; 0: no limit.").tag(config=True)
     budget = Unicode(help="How much the values of a journal may take, like 5GB; off: no limit.").tag(config=True)
     verify = List(Unicode(), help="Names of the steps that mode verify executes; the others replay.").tag(config=True)
     trust = Unicode(help="Id of a journal that you trust although another key sealed it.").tag(config=True)
 
     @default("mode")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _mode(self) -> str:
-        return os.environ.get("KEEL_MODE", "live")
+        return str(told(os.environ, "KEEL_MODE"))
 
     @default("across_runs")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _across_runs(self) -> str:
-        return os.environ.get("KEEL_ACROSS_RUNS", "auto")
+        return str(told(os.environ, "KEEL_ACROSS_RUNS"))
 
     @default("verify")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _verify(self) -> list[str]:
@@ -52,12 +59,11 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
 
     @default("most_steps")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _most_steps(self) -> int:
-        told = os.environ.get("KEEL_MOST_STEPS", "")
-        return int(told) if told.isdecimal() else 10_000
+        return int(told(os.environ, "KEEL_MOST_STEPS"))
 
     @default("budget")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _budget(self) -> str:
-        return os.environ.get("KEEL_BUDGET", "")
+        return str(told(os.environ, "KEEL_BUDGET"))
 
     @default("journal")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _journal(self) -> str:
@@ -73,11 +79,11 @@ class Keel(Configurable):  # type: ignore[misc]  # traitlets carries no types he
 
     @default("strict")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _strict(self) -> bool:
-        return os.environ.get("KEEL_STRICT", "") not in {"", "0"}
+        return bool(told(os.environ, "KEEL_STRICT"))
 
     @default("frozen")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _frozen(self) -> bool:
-        return os.environ.get("KEEL_FROZEN", "") not in {"", "0"}
+        return bool(told(os.environ, "KEEL_FROZEN"))
 
     @default("app_version")  # type: ignore[untyped-decorator]  # traitlets carries no types here
     def _app_version(self) -> str:

@@ -112,8 +112,10 @@ def test_what_cannot_be_put_back_is_given_and_never_replayed_and_what_happens_on
         kernel.step("s", "out = keel.call(f, x, key=1)")
         assert kernel.names["out"] == kernel.names["x"].n == n, "it ran both times"
     assert any("f will run again: argument 0 (Odd)" in line and "return it instead" in line for line in kernel.said)
-    with pytest.raises(CannotStoreError, match="return it instead"):
+    with pytest.raises(CannotStoreError, match="return it instead") as refused:
         kernel.step("s", "keel.call(f, x, key=2, effect='at_least_once')")
+    assert "durable call f changed argument 0 (Odd)" in str(refused.value), "it is no step, and f made no argument"
+    assert "--always" not in refused.value.report()
     assert kernel.names["x"].n == 4
 
 

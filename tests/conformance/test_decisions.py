@@ -5,6 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from keel_notebook.core import effects as e
 from keel_notebook.core import flowstate as f
@@ -131,6 +132,22 @@ def check_effect(effect, history, word, valid):
         assert isinstance(found, expected)
         if isinstance(found, e.Fire):
             assert (found.intent, found.ambiguous) == (False, records[0]), "Z21: the intent is not written again"
+
+
+@pytest.mark.parametrize("effect", [Effect.AT_LEAST_ONCE, Effect.EXACTLY_ONCE])
+def test_o12_a_result_of_a_holder_that_was_taken_over_from_is_void(effect):
+    """It was paused between its last look at the lease and its write: the larger fence is the newer word."""
+    begun, taken, late = entry(Status.INTENT, fence=1), entry(Status.INTENT, fence=2), entry(Status.OK, fence=1)
+    decided = {
+        "late": e.decide_effect(effect, [late, taken, begun], valid=None),
+        "in time": e.decide_effect(effect, [late, begun], valid=None),
+        "unleased": e.decide_effect(effect, [replace(late, fence=0), taken], valid=None),
+    }
+    once = effect is Effect.EXACTLY_ONCE
+    kinds = (Refuse, Replay, Replay) if once else (e.Fire, e.Fire, e.Fire)
+    assert tuple(map(type, decided.values())) == kinds
+    if not once:
+        assert decided["late"].attempt == 3, "what is void is no try"
 
 
 def test_z23_the_idempotency_key_depends_on_each_of_its_parts_and_on_nothing_else():

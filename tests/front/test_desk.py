@@ -249,6 +249,24 @@ def test_with_the_startup_file_the_first_step_is_recorded_without_load_ext(tmp_p
         book.close()
 
 
+def test_with_a_variable_that_cannot_be_read_no_step_runs_plainly_without_a_word(tmp_path):
+    from tests.support.notebook import Notebook
+
+    startup = tmp_path / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / enable.FILE).write_text(enable.STARTUP)
+    cells = ["1 + 1", "# keel: step a\nx = 1", "%%keel_step b\ny = 2"]
+    book = Notebook(tmp_path, cells, env={"KEEL_MODE": "reply"})
+    book.cells[0] = ""
+    try:
+        book.start()
+        shown = [book._run(at) for at in range(len(book.cells))]
+        assert [cell.status for cell in shown] == ["ok"] * 3 + ["error"] * 2
+        assert all("KEEL_MODE" in cell.error for cell in shown[3:])
+    finally:
+        book.close()
+
+
 def test_a_front_end_that_says_hello_first_loads_keel_where_it_is_enabled(tmp_path):
     from tests.support.notebook import Notebook
 

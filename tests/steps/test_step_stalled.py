@@ -40,6 +40,12 @@ class Disk:
         return self._inner.stalls
 
 
+def told(book):
+    """What `%keel doctor` says of the disk, where anything does not go well."""
+    findings = book.ok("%keel doctor").result.report.findings
+    return {one.topic: one.level for one in findings if one.topic in {"disk", "this kernel"} and one.level != "ok"}
+
+
 @pytest.fixture
 def disk(book):
     book.ok("%%keel_step before\nx = 1\n")
@@ -62,9 +68,11 @@ def test_z24_an_intent_that_is_not_acknowledged_in_time_refuses_and_leaves_nothi
     assert (refused.code, book.hits) == ("E054", [])
     assert time.monotonic() - began < 20, "a cell ends, the disk still stands"
     assert disk.stalls == 1
+    assert told(book) == {"this kernel": "bad", "disk": "warn"}, "a person who asks is told"
     disk.again()
     book.ok(cell)
     assert book.hits == ["paid"], "it had not begun: nobody is asked whether it happened"
+    assert told(book) == {"disk": "warn"}, "that it happened is still to be seen"
 
 
 @pytest.mark.parametrize("cell", [PAY, CALL], ids=["step", "call"])

@@ -199,6 +199,8 @@ def test_o26_the_prefix_is_reserved_and_an_undo_registers_no_undo(book):
 def test_o26_what_could_not_be_found_again_after_a_death_is_refused_when_it_is_registered(book):
     refused = book.run("%%keel_step s\nimport threading\nkeel.undo(print, threading.Lock())\n")
     assert refused.code == "E020"
+    assert "the undo print of step s cannot be kept" in refused.error.report()
+    assert "plain values" in refused.error.report()
 
 
 def test_an_undone_guarded_step_may_happen_again_under_a_new_key(book):
