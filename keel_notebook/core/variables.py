@@ -62,9 +62,11 @@ def _budget(text: str) -> str:
     from keel_notebook.core.units import size_b  # noqa: PLC0415 - not at %load_ext, where nothing is said
 
     try:
-        return text if text == "off" else f"{size_b(text)}"
+        if text != "off":
+            size_b(text)
     except ValueError:
         raise ValueError("a size like 5GB, or off") from None
+    return text
 
 
 _READ: Mapping[str, tuple[Callable[[str], Any], Any]] = {

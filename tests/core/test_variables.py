@@ -18,7 +18,7 @@ READ = (
     ("KEEL_STRICT", "", False), ("KEEL_STRICT", "1", True), ("KEEL_STRICT", "True", True), ("KEEL_STRICT", "0", False),
     ("KEEL_STRICT", "false", False), ("KEEL_STRICT", "off", False), ("KEEL_FROZEN", "yes", True),
     ("KEEL_MOST_STEPS", "", 10_000), ("KEEL_MOST_STEPS", "0", 0), ("KEEL_MOST_STEPS", "12", 12),
-    ("KEEL_BUDGET", "", ""), ("KEEL_BUDGET", "off", "off"), ("KEEL_BUDGET", "5 GB", "5000000000"),
+    ("KEEL_BUDGET", "", ""), ("KEEL_BUDGET", "off", "off"), ("KEEL_BUDGET", "5 GB", "5 GB"),
 )  # fmt: skip
 REFUSED = (
     ("KEEL_MODE", "reply"), ("KEEL_MODE", "Replay"), ("KEEL_ACROSS_RUNS", "never"), ("KEEL_STRICT", "maybe"),

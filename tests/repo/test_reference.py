@@ -153,6 +153,7 @@ def test_the_variable_of_a_setting_is_read(name, monkeypatch):
         "mode": "replay",
         "across_runs": "execute",
         "most_steps": "7",
+        "budget": "5GB",
         "strict": "1",
         "frozen": "1",
         "verify": "a b",

@@ -110,12 +110,28 @@ def test_z11_k13_a_replay_is_told_as_one_and_shows_its_output_once(book, monkeyp
     assert (step["decision"], step["took_s"] is not None) == ("replayed", True)
 
 
-def test_z14_what_differs_never_gives_back_a_result_of_something_else(book):
-    book.ok("a = 1")
-    book.ok("%%keel_step s --on-divergence fail\nx = a * 10\n")
-    book.again("a = 2")
-    assert book.run("%%keel_step s --on-divergence fail\nx = a * 10\n").code == "E031"
-    assert "x" not in book.shell.user_ns
+@pytest.mark.parametrize("response", ["fail", "warn"])
+@pytest.mark.parametrize("what", ["input", "code", "function", "file", "order of what it reads"])
+def test_z14_what_differs_never_gives_back_a_result_of_something_else(book, what, response):
+    def cells(changed):
+        n = 2 if changed else 1
+        (book.folder / "in.txt").write_text(str(n if what == "file" else 1))
+        told = {
+            "input": (f"a = {n}", "x = a * 10"),
+            "code": ("a = 1", f"x = a * {n} * 10"),
+            "function": (f"def g(v): return v * {n}", "x = g(10)"),
+            "file": ("import pathlib", "x = int(pathlib.Path('in.txt').read_text()) * 10"),
+            "order of what it reads": ("a, b = 1, 2" if n == 1 else "a, b = 2, 1", "x = a * 10"),
+        }[what]
+        return told[0], f"%%keel_step s --on-divergence {response}\n{told[1]}\n"
+
+    for cell in cells(changed=False):
+        book.ok(cell)
+    assert book["x"] == 10
+    before, step = cells(changed=True)
+    book.again(before)
+    ran = book.run(step)
+    assert (ran.code, book.shell.user_ns.get("x")) == (("E031", None) if response == "fail" else ("", 20))
 
 
 def test_z24_an_idempotent_step_never_waits_for_a_disk_that_stands_still(book):
