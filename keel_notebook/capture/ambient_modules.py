@@ -9,7 +9,6 @@ import ast
 import importlib
 import inspect
 import marshal
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -18,7 +17,7 @@ from typing import Any
 import msgpack
 
 from keel_notebook.capture.ambient_part import Lost
-from keel_notebook.capture.installed import is_installed
+from keel_notebook.capture.installed import is_installed, is_of_installed
 from keel_notebook.capture.loads import LOADS
 from keel_notebook.capture.variables import attributes_of, public_variables
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
@@ -107,7 +106,8 @@ class ModuleGlobals:
         self._newest = newest
         new = [name for name in list(sys.modules) if name not in self._seen]
         self._seen.update(new)
-        self._local += [name for name in new if _is_local(name, sys.modules.get(name))]
+        own = (name for name in new if not is_of_installed(name))
+        self._local += [name for name in own if _is_local(name, sys.modules.get(name))]
 
     def _content(self, module: str, path: str, value: Any) -> Any:
         if (module, path) not in self._large:
@@ -188,4 +188,4 @@ def _same(value: Any, literal: Any) -> bool:
 
 def _is_local(name: str, module: Any) -> bool:
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and name != "__main__" and not is_installed(os.path.abspath(file))
+    return isinstance(file, str) and name != "__main__" and not is_installed(file)

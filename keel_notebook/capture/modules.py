@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.capture.installed import is_installed
+from keel_notebook.capture.installed import is_installed, is_of_installed
 from keel_notebook.capture.loads import Stamp, found, loads_seen, read_file, seen_of, serial_of, stamp_of
 from keel_notebook.capture.variables import all_data, public_variables
 from keel_notebook.core.computed import computed
@@ -221,7 +221,10 @@ class LoadedModules:
 
     def _notice(self, name: str) -> _Known | None:
         """What is known of a loaded module; None where it is not a local one."""
-        module, known = sys.modules.get(name), self._known.get(name)
+        known = self._known.get(name)
+        if known is None and is_of_installed(name):
+            return None
+        module = sys.modules.get(name)
         spec = getattr(module, "__spec__", None)
         if known is not None and known.spec is spec and known.serial == serial_of(known.path):
             return known

@@ -177,9 +177,10 @@ def faulty(number: int, error: str, lasting: bool, names: Sequence[str]) -> None
         wrap(name)
 
 
-def _shell(order: Order) -> None:
+def _run(shell: Any, order: Order) -> None:
     """In the forked child: one shell and its cells."""
     os.chdir(order.folder)
+    shell.starting_dir, shell.user_ns["_dh"] = order.folder, [order.folder]
     os.environ["JPY_SESSION_NAME"] = str(Path(order.folder) / "a.ipynb")
     if order.kill_at:
         die_at(order.kill_at, after=order.after)
@@ -187,11 +188,8 @@ def _shell(order: Order) -> None:
         faulty(*order.fault)
     if order.blind:
         Opens.make = classmethod(lambda _: None)  # type: ignore[assignment,method-assign]
-    from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
-    shell = InteractiveShell.instance()
-    shell.history_manager.enabled = False
     acks = os.open(order.acks, os.O_WRONLY | os.O_APPEND)
     for source in order.cells:
         with capture_output() as shown:
@@ -205,6 +203,26 @@ def _shell(order: Order) -> None:
     if (session := getattr(shell, "_keel_session", None)) is not None:
         session.close()
     os._exit(0)
+
+
+def _fresh_shell() -> Any:
+    """A shell in which nothing ran, and imported and compiled what every one would import and compile for itself."""
+    import IPython.core.completerlib
+    import IPython.core.magics
+    import IPython.core.oinspect
+    from IPython.core.inputtransformer2 import TransformerManager
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    import keel_notebook.core.almost
+    import keel_notebook.payload.entities
+
+    assert IPython
+    assert keel_notebook
+    TransformerManager().transform_cell("%time x = 1\n%%time\nx = 1\n")
+    config = Config()
+    config.HistoryManager.enabled = False  # no thread either, which a fork would not take along
+    return InteractiveShell.instance(config=config)
 
 
 def _serve() -> None:
@@ -222,10 +240,11 @@ def _serve() -> None:
         importlib.import_module(name)
     # No ingest beside hundreds of shells: what it does is shown in tests/journal, and it would take both cores.
     wiring.open_journal = functools.partial(wiring.open_journal, rest_s=None)
+    shell = _fresh_shell()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            _shell(Order(**json.loads(line)))
+            _run(shell, Order(**json.loads(line)))
         print(child, flush=True)
         print(os.waitpid(child, 0)[1], flush=True)
 
