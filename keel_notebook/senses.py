@@ -23,11 +23,12 @@ from keel_notebook.capture.written import WRITTEN
 from keel_notebook.core.dotted import value_at
 from keel_notebook.core.fileholds import PRODUCTS
 from keel_notebook.core.model import Digest, FileSeen
-from keel_notebook.core.ports import Digester, FlowRecords, WorldSeen
+from keel_notebook.core.ports import Digester, FlowRecords
 from keel_notebook.core.provenance import Statement
 from keel_notebook.core.reads import CellNames
 from keel_notebook.core.rewritten import Rewritten
 from keel_notebook.core.volatile import told
+from keel_notebook.core.world_ports import WorldSeen
 from keel_notebook.engine.parts import Parts
 from keel_notebook.engine.provenance import OriginSenses
 from keel_notebook.engine.volatile import Volatile
@@ -122,7 +123,7 @@ def _clock(at: float) -> str:
 
 
 class StepFiles(Struct, frozen=True):
-    """``ports.FileSense`` for a kernel's namespace."""
+    """``world_ports.FileSense`` for a kernel's namespace."""
 
     watch: FileWatch
     namespace: dict[str, Any]

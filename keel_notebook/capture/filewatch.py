@@ -25,7 +25,7 @@ from keel_notebook.core.filerules import CHANGING, Kept, Observed, Stamp, kept_a
 from keel_notebook.core.filetexts import NOTHING_ASKED, Asks, has_gaps, is_path_like
 from keel_notebook.core.harmless import words
 from keel_notebook.core.model import Digest, FileSeen
-from keel_notebook.core.ports import FileTouch, WorldSeen
+from keel_notebook.core.world_ports import FileTouch, WorldSeen
 
 _MOST_TEXTS = 300
 _MOST_LOOKS = 1_500

@@ -73,6 +73,19 @@ class _Stamps(dict[str, Stamp | None]):
         return stamp
 
 
+class _Looks(Struct):
+    """What was looked up while nobody changes anything: for one question, or for several asked at once."""
+
+    stamps: _Stamps
+    closures: dict[str, frozenset[str]]
+    parts: dict[str, tuple[str | None, str, bool]]
+    local: dict[str, bool]
+
+    @classmethod
+    def new(cls) -> _Looks:
+        return cls(_Stamps(), {}, {}, {})
+
+
 class LoadedModules:
     """What this kernel has loaded. One per kernel."""
 
@@ -82,7 +95,7 @@ class LoadedModules:
         self._process_started = process_started
         self._known: dict[str, _Known] = {}
         self._installed: set[str] = set()
-        self._closures: dict[str, tuple[object, list[str]]] = {}
+        self._closures: dict[str, tuple[object, frozenset[str]]] = {}
         self._looked_at: set[str] = set()
         self._newest: tuple[int, str, int] | None = None
         self.look()
@@ -106,6 +119,17 @@ class LoadedModules:
 
     def module(self, name: str) -> Digested:
         """The digest of a module, loaded or not: see ``ports.Definitions.module``."""
+        return self._module(name, _Looks.new())
+
+    def at_once(self) -> Callable[[str], Digested]:
+        """``module`` for many names while nobody changes anything: what they share is looked at once.
+
+        The modules of one large package lead to each other: each by itself would look at all of them.
+        """
+        looks = _Looks.new()
+        return lambda name: self._module(name, looks)
+
+    def _module(self, name: str, looks: _Looks) -> Digested:
         if name == "__main__":
             return Digested(None, reason="it is the notebook itself")
         if name.startswith("_cython_"):  # where the types of compiled functions live, in every process alike
@@ -117,9 +141,11 @@ class LoadedModules:
             if module is not None and module.__spec__ is None and not hasattr(module, "__file__"):
                 return Digested(None, reason="it was made at run time")
             return Digested(text_digest("module", name))
-        parts, stamps, edited = [name], _Stamps(), False
-        for each in self._closure(name, stamps):
-            part, reason, differs = self._part(each, stamps)
+        parts, edited = [name], False
+        for each in sorted(self._closure(name, looks)):
+            if each not in looks.parts:
+                looks.parts[each] = self._part(each, looks.stamps)
+            part, reason, differs = looks.parts[each]
             if part is None:
                 return Digested(None, reason=reason)
             parts += (each, part)
@@ -152,30 +178,46 @@ class LoadedModules:
         """Whether the file of a loaded local module, or of one that it imports, holds other code by now."""
         if name not in sys.modules or not self.is_local(name):
             return False
-        stamps = _Stamps()
-        known = ((each, self._known.get(each)) for each in self._closure(name, stamps))
-        return any(each is not None and self._edited(module, each, stamps) for module, each in known)
+        looks = _Looks.new()
+        known = ((each, self._known.get(each)) for each in self._closure(name, looks))
+        return any(each is not None and self._edited(module, each, looks.stamps) for module, each in known)
 
-    def _closure(self, name: str, stamps: _Stamps) -> list[str]:
-        """The local modules that a module imports, itself included, sorted."""
-        remembered = self._closures.get(name)
-        if remembered is not None and remembered[0] == self._state_of(remembered[1], stamps):
-            return remembered[1]
+    def _closure(self, name: str, looks: _Looks) -> frozenset[str]:
+        """The local modules that a module imports, itself included."""
+        if (remembered := self._remembered(name, looks)) is not None:
+            return remembered
         found, todo = set[str](), [name]
         while todo:
             each = todo.pop()
-            if each in found or not self.is_local(each):
+            if each in found:
+                continue
+            if (remembered := self._remembered(each, looks)) is not None:
+                found |= remembered
+                continue
+            if each not in looks.local:
+                looks.local[each] = self.is_local(each)
+            if not looks.local[each]:
                 continue
             found.add(each)
-            if (source := self._source(each, stamps)) is not None:
+            if (source := self._source(each, looks.stamps)) is not None:
                 todo += source.imports
             if "." in each:
                 todo.append(each.rpartition(".")[0])  # its package was loaded before it
-        closure = sorted(found)
-        self._closures[name] = (self._state_of(closure, stamps), closure)
+        closure = looks.closures[name] = frozenset(found)
+        self._closures[name] = (self._state_of(closure, looks.stamps), closure)
         return closure
 
-    def _state_of(self, names: list[str], stamps: _Stamps) -> object:
+    def _remembered(self, name: str, looks: _Looks) -> frozenset[str] | None:
+        """The closure of a module that was found before, if it still holds."""
+        if name not in looks.closures and (before := self._closures.get(name)) is not None:
+            state, closure = before
+            if state == self._state_of(closure, looks.stamps):
+                looks.closures[name] = closure
+            else:
+                del self._closures[name]
+        return looks.closures.get(name)
+
+    def _state_of(self, names: frozenset[str], stamps: _Stamps) -> object:
         paths = [known.path if (known := self._known.get(name)) is not None else _path(name) for name in names]
         return len(sys.modules), sys.path.copy(), [path and (stamps[path], serial_of(path)) for path in paths]
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FileSeen, FlowId, NotStored, Payload, Write
+from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, NotStored, Payload, Write
 from keel_notebook.errors import KeelError
 
 
@@ -184,6 +184,9 @@ class Definitions(Protocol):
     def module(self, name: str) -> Digested:
         """A module: installed ones by name (version is a note), local ones by the source that was *loaded*."""
 
+    def modules_at_once(self) -> Callable[[str], Digested]:
+        """``module`` for many names while nobody changes anything."""
+
     def is_local(self, module: str) -> bool:
         """Whether a module counts by its source: the person's own, not installed."""
 
@@ -238,9 +241,10 @@ class Codec(Protocol):
         """
 
     def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any], partly: bool = False) -> Unpacked:
-        """The values back. ``resolve`` gives the live or stored object behind a reference. ``partly``: names that
-        cannot be read back are named in ``gone``, instead of an error. Raises DamagedError (E051) where the bytes do
-        not decode, UntrustedError (E050) before anything is unpickled that the owner's key did not seal.
+        """The values back; ``resolve`` gives the object behind a reference.
+
+        With ``partly``, what cannot be read is named in ``gone`` instead of an error. Raises DamagedError (E051) where
+        bytes do not decode, UntrustedError (E050) before anything is unpickled that the owner's key did not seal.
         """
 
 
@@ -328,73 +332,3 @@ class Ambient(Protocol):
 
     def apply(self, change: Mapping[str, Any]) -> Sequence[str]:
         """Put a change back; what could not be put back, in words."""
-
-
-class FileTouch(Protocol):
-    """A path that a cell touched, and how: ``read``, ``write``, ``append``, ``list``, ``glob``, ``remove``, …"""
-
-    @property
-    def path(self) -> str:
-        """As the cell named it."""
-
-    @property
-    def folder(self) -> str:
-        """The working directory that a relative path was relative to; empty for an absolute one."""
-
-    @property
-    def how(self) -> str:
-        """What was done with it."""
-
-    @property
-    def stamp(self) -> tuple[int, ...] | None:
-        """What told its state when it was first touched; None where it was not there."""
-
-
-class WorldSeen(Protocol):
-    """What a cell did outside the process."""
-
-    @property
-    def network(self) -> bool:
-        """Whether it used the network."""
-
-    @property
-    def children(self) -> bool:
-        """Whether it started child processes."""
-
-    @property
-    def files(self) -> Sequence[FileTouch]:
-        """The files that it touched."""
-
-    @property
-    def unsure(self) -> bool:
-        """Whether it may have done more than could be seen."""
-
-    @property
-    def threads_left(self) -> int:
-        """Threads started by it that outlive it."""
-
-    @property
-    def unfinished(self) -> Sequence[str]:
-        """Files (absolute) that child processes which still run are writing."""
-
-
-class World(Protocol):
-    """Watches what a cell does outside the process."""
-
-    def open(self) -> None:
-        """Start watching."""
-
-    def close(self) -> WorldSeen:
-        """Stop, and tell."""
-
-
-class FileSense(Protocol):
-    """Finds the files that a step uses and makes."""
-
-    def before(self, cell: Any, names: Iterable[str]) -> Any:
-        """Look, right before the body runs. ``cell`` is the analysed cell, ``names`` all that it reads."""
-
-    def after(
-        self, before: Any, seen: WorldSeen, makes: Sequence[str], unfinished: Sequence[str] = ()
-    ) -> tuple[FileSeen, ...]:
-        """The files that count, with the declared products. ``unfinished``: what live threads are writing."""

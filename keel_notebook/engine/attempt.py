@@ -10,7 +10,8 @@ from msgspec import Struct, field
 from keel_notebook.core.atwork import NOBODY, AtWork
 from keel_notebook.core.environment import Surroundings
 from keel_notebook.core.model import Effect, Entry, FileSeen, FlowId, Input, NotStored, Status
-from keel_notebook.core.ports import Message, Unpacked, WorldSeen
+from keel_notebook.core.ports import Message, Unpacked
+from keel_notebook.core.world_ports import WorldSeen
 from keel_notebook.engine.callparts import Held
 
 __all__ = ["Attempt", "Outcome", "Prepared", "StepNow", "lost_attributes", "seen_words"]

@@ -16,13 +16,12 @@ from keel_notebook.core.ports import (
     Ambient,
     Clock,
     Codec,
-    FileSense,
     Journal,
     Message,
     Tap,
     Watch,
-    World,
 )
+from keel_notebook.core.world_ports import FileSense, World
 from keel_notebook.engine.references import References
 
 

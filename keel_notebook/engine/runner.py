@@ -19,9 +19,10 @@ from keel_notebook.core.chosen import LEFT_OUT, chosen
 from keel_notebook.core.decide import FAILED_CALLS, RESULT
 from keel_notebook.core.dotted import PATCHED, value_at
 from keel_notebook.core.model import Effect, Entry, Input, Kind, NotStored, Problem, Status, Write, entry_id
-from keel_notebook.core.ports import Changed, WorldSeen
+from keel_notebook.core.ports import Changed
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, doing_of
 from keel_notebook.core.within import identities_within
+from keel_notebook.core.world_ports import WorldSeen
 from keel_notebook.engine.attempt import Attempt, Outcome, StepNow, lost_attributes, seen_words
 from keel_notebook.engine.callparts import Held
 from keel_notebook.engine.intents import announce

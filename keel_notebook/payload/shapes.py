@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
-from keel_notebook.core.ports import Definitions
+from keel_notebook.core.ports import Definitions, Digested
 from keel_notebook.payload import drawing, kinds, ownattributes, registry
 from keel_notebook.payload.memory import Contents, Memory, text_memory
 from keel_notebook.payload.typename import type_name
@@ -67,6 +67,7 @@ class Shapes:
         self.reaches: set[str] = set()
         self.weak = False
         self._modules: dict[str, str] = {}
+        self._ask: Callable[[str], Digested] | None = None
         self._layouts: dict[type, tuple[str, ...] | None] = {}
         self._entities = _entities()
 
@@ -95,7 +96,8 @@ class Shapes:
         """The digest of a module that ``user`` is part of. Raises Unknown where nobody vouches for it."""
         known = self._modules.get(name)
         if known is None:
-            found = self.definitions.module(name)
+            self._ask = self._ask or self.definitions.modules_at_once()
+            found = self._ask(name)
             if found.digest is None:
                 raise Unknown(user, f"module {name}{found.reason and ': ' + found.reason}")
             self.weak |= found.weak

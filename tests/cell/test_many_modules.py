@@ -55,10 +55,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(tmp_path)
     made: list[str] = []
 
-    def make(count: int) -> str:
+    def make(count: int, package: str = "") -> str:
         name = f"pack{count}_{tmp_path.name}"
         (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("")
+        (tmp_path / name / "__init__.py").write_text(package)
         for at in range(count):
             (tmp_path / name / f"part{at}.py").write_text(
                 SOURCE.replace("PACKAGE", name).format(before=at - 1) if at else "LIMIT = 3\n"
@@ -94,6 +94,21 @@ def test_a_kernel_that_begins_parses_no_module_and_a_step_those_that_it_reaches(
         with counted() as asked:
             assert modules.module(f"{name}.part4").digest is not None
         assert asked == {"stat": 6}
+
+
+def test_modules_that_all_lead_to_each_other_are_looked_at_once_for_a_value_that_reaches_them_all(package: Any) -> None:
+    name = package(30, "from . import " + ", ".join(f"part{at}" for at in range(30)))
+    every = [f"{name}.part{at}" for at in range(30)]
+    with shell() as here:
+        modules = loaded(here)
+        with counted() as asked:
+            alone = [modules.module(each).digest for each in every]
+        with counted() as together:
+            ask = modules.at_once()
+            assert [ask(each).digest for each in every] == alone
+        assert len(set(alone)) == 30
+        assert together == {"stat": 31}
+        assert asked["parse"] == 31
 
 
 def test_a_cell_that_loads_nothing_asks_for_no_file(package: Any) -> None:

@@ -54,6 +54,9 @@ class Cells:
     def module(self, name):
         return self.modules.get(name, Digested(digest="module " + name))
 
+    def modules_at_once(self):
+        return self.module
+
     def is_local(self, module):
         return module == "__main__" or module in self.modules
 
