@@ -23,7 +23,8 @@ class NotebookFile:
         self._path = path
         self._transform = transform
 
-    def _cells(self) -> tuple[PlannedCell, ...]:
+    def cells(self) -> tuple[PlannedCell, ...]:
+        """The code cells from the top; none where nobody can read them."""
         from keel_notebook.core.plans import notebook_cells  # noqa: PLC0415 many a kernel never asks
 
         try:
@@ -35,13 +36,13 @@ class NotebookFile:
         """Names that the cells below a step read, or the plain ones among them."""
         cells = [
             (cell.step or (step if cell.cell_id == step else ""), names_of(cell.source, self._transform))
-            for cell in self._cells()
+            for cell in self.cells()
         ]
         return read_below(cells, step, plain=plain)
 
     def between(self, step: str, end: str) -> list[tuple[str, str]]:
         """The cells below a step up to another one, that included: step (empty for a plain cell) and text."""
-        cells = [(cell.step, cell.source) for cell in self._cells()]
+        cells = [(cell.step, cell.source) for cell in self.cells()]
         names = [name for name, _ in cells]
         if step not in names or end not in names:
             return []
@@ -49,16 +50,16 @@ class NotebookFile:
 
     def has(self, cell: str) -> bool:
         """Whether a step of this name or a cell of this id stands in the file; True where nobody knows."""
-        cells = self._cells()
+        cells = self.cells()
         return not cells or not cell or any(cell in (one.step, one.cell_id) for one in cells)
 
     def named(self, step: str) -> int:
         """How many cells carry the name of a step."""
-        return sum(cell.step == step for cell in self._cells())
+        return sum(cell.step == step for cell in self.cells())
 
     def source_of(self, step: str) -> str | None:
         """The cell of a step, without what looks like a credential (C103)."""
-        return next((redacted(cell.source) for cell in self._cells() if cell.step == step), None)
+        return next((redacted(cell.source) for cell in self.cells() if cell.step == step), None)
 
 
 def names_of(source: str, transform: Callable[[str], str]) -> CellNames:

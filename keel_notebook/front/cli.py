@@ -32,19 +32,21 @@ def status(target: str, flow: Wanted, *, as_json: bool) -> None:
 
     Of a folder, the notebook that ran last comes first; as JSON, the others are under "others".
     """
-    from keel_notebook.front import cli_open, tables  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.labels import labels  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.front import cli_open, tables  # noqa: PLC0415
 
     place = cli_open.place_of(target)
     with contextlib.closing(cli_open.open_reader(place.journal)) as reader:
-        found = [item.report(now()) for item in cli_open.flows_of(reader, place, wanted=flow)]
+        flows = cli_open.flows_of(reader, place, wanted=flow)
+        found = [(item.report(now()), labels(item.records.entries, item.cells)) for item in flows]
     if as_json:
-        first, *others = [report.to_dict() for report in found]
+        first, *others = [report.to_dict() for report, _ in found]
         put_json(first if place.notebook else first | {"others": others})
         return
-    for at, report in enumerate(found):
+    for at, (report, known) in enumerate(found):
         if at:
             click.echo()
-        put_page(tables.StatusTable(report), as_json=False)
+        put_page(tables.StatusTable(report).relabelled(known), as_json=False)
 
 
 @command
@@ -55,7 +57,8 @@ def plan(target: str, flow: Wanted, *, as_json: bool) -> None:
 
     Nothing is executed: the plan reasons over the records, and says what it takes for granted.
     """
-    from keel_notebook.core.plans import plan as planned  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.labels import labels  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.plans import plan as planned  # noqa: PLC0415
     from keel_notebook.core.plans import recorded_cells  # noqa: PLC0415
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415
     from keel_notebook.front.coming import coming_run  # noqa: PLC0415
@@ -76,7 +79,7 @@ def plan(target: str, flow: Wanted, *, as_json: bool) -> None:
         look=looker(found.records.runs, cwd),
         module=module_looker(found.records.runs, cwd),
     )
-    put_page(tables.PlanTable(report), as_json=as_json)
+    put_page(tables.PlanTable(report).relabelled(labels(found.records.entries, found.cells)), as_json=as_json)
 
 
 @command
@@ -132,7 +135,8 @@ def why(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
 
     One sentence first, then everything behind it: parts that differ, inputs, code, attempts.
     """
-    from keel_notebook.core.why import why as reasons  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.labels import labels  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.why import why as reasons  # noqa: PLC0415
     from keel_notebook.front import cli_open, tables  # noqa: PLC0415
 
     place = cli_open.place_of(target)
@@ -140,7 +144,8 @@ def why(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
         flows = cli_open.flows_of(reader, place, wanted=flow)
         found = cli_open.flow_with(flows, step)
     _tell_which(flows, found, as_json=as_json)
-    put_page(tables.WhyTable(reasons(step, found.records, {}, when=tables.local_time)), as_json=as_json)
+    page = tables.WhyTable(reasons(step, found.records, {}, when=tables.local_time))
+    put_page(page.relabelled(labels(found.records.entries, found.cells)), as_json=as_json)
 
 
 @command
@@ -153,6 +158,7 @@ def diff(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
     Where the newest run has not met the step, its cell in the notebook stands on the current side.
     """
     from keel_notebook.core.compare import AsItStands, compare  # noqa: PLC0415 - only what the command needs
+    from keel_notebook.core.labels import labels  # noqa: PLC0415
     from keel_notebook.front import cli_open, difference, tables  # noqa: PLC0415
 
     place = cli_open.place_of(target)
@@ -161,7 +167,8 @@ def diff(step: str, target: str, flow: Wanted, *, as_json: bool) -> None:
         found = cli_open.flow_with(flows, step)
     _tell_which(flows, found, as_json=as_json)
     now = AsItStands(next((cell.source for cell in found.cells if cell.step == step), None))
-    put_page(difference.DiffTable(compare(step, found.records, {}, now, when=tables.local_time)), as_json=as_json)
+    page = difference.DiffTable(compare(step, found.records, {}, now, when=tables.local_time))
+    put_page(page.relabelled(labels(found.records.entries, found.cells)), as_json=as_json)
 
 
 @command

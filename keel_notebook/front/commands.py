@@ -19,6 +19,8 @@ from keel_notebook.core.units import count, duration
 from keel_notebook.core.why import hint, why
 from keel_notebook.errors import SettingsError
 from keel_notebook.front import wishes as told
+from keel_notebook.front.calledsteps import labels_here, named_steps
+from keel_notebook.front.page import Page, relabelled
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
@@ -367,8 +369,11 @@ def run(session: Session, line: str) -> Any:
     command = COMMANDS.get(name)
     if command is None:
         raise SettingsError(where=f"%keel {name}", detail="no such subcommand" + hint(name, [*COMMANDS, "help"]))
-    answer = command.run(session, [rest] if name == "sql" else _words(rest))
-    return Lines(answer) if isinstance(answer, str) else answer
+    answer = command.run(session, [rest] if name == "sql" else named_steps(session, name, _words(rest)))
+    known = labels_here(session)
+    if isinstance(answer, Page):
+        return answer.relabelled(known)
+    return Lines(relabelled(known)(answer)) if isinstance(answer, str) else answer
 
 
 class Lines:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from keel_notebook import __version__
 from keel_notebook.core.done import StepDone
 from keel_notebook.core.ids import default_flow, named_flow
+from keel_notebook.core.labels import labels
 from keel_notebook.core.lanes import Lanes, lanes_in
 from keel_notebook.core.model import Entry, EntryId, FlowId
 from keel_notebook.core.ports import FlowRecords
@@ -127,7 +128,14 @@ class Desk:
         )
         view = lineage.flow_view(report, records, own_run=own, memory_limit=memory_limit())
         held = lineage.held_view(self._held(records.flow), done)
-        more = {"auto": self._auto_s(notebook), "lanes": lineage.lanes_view(lanes, records.entries), "held": held}
+        leader = session._leader
+        called = labels(records.entries, leader.attached.file.cells() if leader else ())
+        more = {
+            "auto": self._auto_s(notebook),
+            "labels": called,
+            "lanes": lineage.lanes_view(lanes, records.entries),
+            "held": held,
+        }
         return view | more
 
     def _why(self, ask: Ask) -> Answer:

@@ -8,10 +8,12 @@ HTML, escaped; no markup, script, style or address of theirs reaches the page, a
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
@@ -93,6 +95,12 @@ class Page:
         """The report as plain values."""
         return self.report.to_dict()
 
+    def relabelled(self, known: Mapping[str, str]) -> Self:
+        """The same page; steps that have only a cell's id go by what people call them. The report keeps the ids."""
+        say, page = relabelled(known), copy(self)
+        page.blocks = tuple(_relabelled(block, say) for block in self.blocks)
+        return page
+
     def __str__(self) -> str:
         return "\n".join(as_text(self.blocks))
 
@@ -100,6 +108,30 @@ class Page:
 
     def _repr_html_(self) -> str:
         return as_html(self.blocks)
+
+
+def relabelled(known: Mapping[str, str]) -> Callable[[str], str]:
+    """Puts the labels in the place of the ids wherever those stand by themselves in a text."""
+    if not known:
+        return lambda text: text
+    words = "|".join(re.escape(step) for step in sorted(known, key=len, reverse=True))
+    found = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
+    return lambda text: found.sub(lambda one: known[one[0]], text)
+
+
+def _relabelled(block: Block, say: Callable[[str], str]) -> Block:
+    match block:
+        case Line(text, tone):
+            return Line(say(text), tone)
+        case Table(columns, rows):
+            return Table(columns, tuple(tuple(_field(field, say) for field in row) for row in rows))
+        case _:
+            return block  # code is shown as it is
+
+
+def _field(field: Field, say: Callable[[str], str]) -> Field:
+    said = say(field.text)
+    return field if said == field.text else Field(said, field.tone, field.title or field.text)
 
 
 def as_text(blocks: Sequence[Block]) -> Iterator[str]:

@@ -20,6 +20,7 @@ import { Link, NOTHING, afterDeath, withRunning } from './model';
 import { automatic, heldIn, stepIn, usesKeel } from './steps';
 import { Timers } from './timers';
 import { Flow } from './view/model';
+import { called } from './view/words';
 
 const CALM_MS = 150;
 const TYPING_MS = 500;
@@ -144,6 +145,7 @@ export class NotebookWatch implements IDisposable {
   }
 
   take(flow: Flow): void {
+    called(flow.labels);
     this.told = flow;
     if (flow.held || flow.steps.some(step => step.state === 'saving')) {
       this.timers.soon('look', flow.held ? LOOK_AGAIN_MS : LOOK_MS, () => void this.ask());

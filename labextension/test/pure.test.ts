@@ -20,7 +20,7 @@ import { MOST_LANES, lanes } from '../src/view/lanes';
 import { PRECEDENCE, headline } from '../src/view/model';
 import { LOOKS, fullText, lastWord, pillWord } from '../src/view/states';
 import { scrolledTo, visible } from '../src/view/window';
-import { clock, duration, named, renamed, shortDuration, size, timer } from '../src/view/words';
+import { called, clock, duration, named, renamed, shortDuration, size, timer } from '../src/view/words';
 import { NOW, flow, step } from './flows';
 
 describe('auto mode', () => {
@@ -283,6 +283,13 @@ test('what differs within a line is marked, and a line of which little is left a
   const marked = (text: string, other: string): string[] => bits(text, other).map(one => (one instanceof HTMLElement ? `[${one.textContent}]` : String(one)));
   expect(marked('for n in range(400):', 'for n in range(300):').join('')).toBe('for n in range([400]):');
   expect(marked('a = 1', 'import numpy as np')).toEqual(['a = 1']);
+});
+
+test('a cell without a name goes by what people call it, also within what others wrote', () => {
+  called({ '4fe1-22': 'cell 5 (rows = …)' });
+  expect(named('4fe1-22')).toBe('cell 5 (rows = …)');
+  expect(renamed('4fe1-22 executed: input n changed', '4fe1-22')).toBe('cell 5 (rows = …) executed: input n changed');
+  expect(named('load')).toBe('load');
 });
 
 test('another day is named, and the year where it is another one', () => {

@@ -5,13 +5,13 @@ import pytest
 pytestmark = pytest.mark.browser
 
 CELLS = """\
-%keel auto on --min-seconds 0.5
+%keel auto on --min-seconds 2
 # ---
 import time
 n = 3
 # ---
 print("slow", file=open("hits.txt", "a"))
-time.sleep(0.6)
+time.sleep(2.1)
 rows = list(range(n))
 # ---
 print(sum(rows))
@@ -25,6 +25,9 @@ def test_slow_cells_have_badges_and_the_session_comes_back(notebook, app):
     book.run_all()
     book.wait_states(**{"cell-2": "recorded"})
     assert set(book.states()) == {"cell-2"}, "quick cells are plain ones"
+    book.command("keel:show-lineage")
+    book.page.locator("#keel-panel .keel-name").get_by_text('cell 3 (print("slow", file=open…)').wait_for()
+    assert "Step cell 3 (print" in book.page.locator(".keel-badge").get_attribute("aria-label")
     book.kill()
     book.accept_dialog()
     book.event("hello", 2)

@@ -82,6 +82,8 @@ export interface Flow {
   died: Death | null;
   /** Auto mode: seconds from which on a cell is a step. Null or missing while it is off. */
   auto?: number | null;
+  /** What people call the steps that have only a cell's id: `cell 5 (model = fit(…)`. */
+  labels?: Readonly<Record<string, string>>;
   /** Lanes of its records, in the order in which they began; missing or empty where there is only one. */
   lanes?: Lane[];
   /** Another kernel that holds the flow. */

@@ -4,7 +4,7 @@ import { Child, h, icon, shape } from './dom';
 import { LaneRow } from './lanes';
 import { Step, isSaved } from './model';
 import { LOOKS, fullText, gained } from './states';
-import { clock, duration, size } from './words';
+import { clock, duration, label, size } from './words';
 
 export const ROW = 28;
 const LANE = 7;
@@ -47,7 +47,7 @@ export function row(at: RowAt): HTMLDivElement {
       'span',
       { role: 'rowheader', class: 'keel-name' },
       h('span', { class: `keel-state keel-tone-${look.tone}` }, icon(look.icon)),
-      h('span', { class: 'keel-name-text', dir: 'ltr' }, step.name)
+      h('span', { class: 'keel-name-text', dir: 'ltr' }, label(step.name))
     ),
     h('span', { role: 'gridcell', class: 'keel-recorded' }, ...recorded(step, at.now)),
     h('span', { role: 'gridcell', class: 'keel-current' }, h('span', { class: `keel-word keel-tone-${look.tone}` }, ...current(step, at.alone)))

@@ -4,7 +4,7 @@ import { button, h } from './dom';
 import { folded, lasted } from './folding';
 import { lostText } from './details';
 import { Attempt, RunDeath, StorageAnswer, TimelineAnswer } from './model';
-import { clock, duration, named, size } from './words';
+import { clock, duration, label, named, size } from './words';
 
 export const PAGE = 200;
 
@@ -32,7 +32,7 @@ export function timeline(answer: TimelineAnswer, older: () => void, open: (step:
       track.append(mark('keel-death', death.at, death.text));
     }
     track.append(fill);
-    bar.append(h('span', { class: 'keel-bar-name', dir: 'ltr' }, attempt.step), track, h('span', { class: 'keel-bar-end' }, attempt.end));
+    bar.append(h('span', { class: 'keel-bar-name', dir: 'ltr' }, label(attempt.step)), track, h('span', { class: 'keel-bar-end' }, attempt.end));
     list.append(h('li', {}, bar));
   }
   const notes = [

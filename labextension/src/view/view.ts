@@ -14,6 +14,7 @@ import { whileAsked } from './patience';
 import { ROW, gutterWidth, row } from './rows';
 import { Action, Source } from './source';
 import { scrolledTo, visible } from './window';
+import { called } from './words';
 
 /** Above this many steps only those that differ are shown until somebody asks for all. */
 const MANY = 30;
@@ -95,6 +96,7 @@ export class LineageView {
 
   /** Show a flow; null with a reason where there is none to show. `example`: how a notebook gets its first step. */
   update(flow: Flow | null, reason = '', example = flow !== null): void {
+    called(flow?.labels);
     this.flow = flow;
     this.reason.textContent = flow ? reason : '';
     this.filter.hidden = !flow || flow.steps.length === 0;

@@ -64,11 +64,23 @@ export function clock(at: number, now: number): string {
 const LONGEST = 48;
 const TURNS = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
+/** What people call the steps that have only a cell's id. Ids are those of cells, one over all notebooks. */
+const labels = new Map<string, string>();
+
+export function called(told: Readonly<Record<string, string>> | undefined): void {
+  Object.entries(told ?? {}).forEach(([step, label]) => labels.set(step, label));
+}
+
+export function label(step: string): string {
+  return labels.get(step) ?? step;
+}
+
 /**
  * A name as it stands in a sentence: a long one loses its middle, and one that is written from right to left, or turns
  * the writing around, stays among itself.
  */
-export function named(name: string): string {
+export function named(step: string): string {
+  const name = label(step);
   const letters = [...name];
   const short = letters.length <= LONGEST ? name : `${letters.slice(0, 30).join('')}…${letters.slice(-15).join('')}`;
   return TURNS.test(short) ? `\u2066${short}\u2069` : short;
