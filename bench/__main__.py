@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from dataclasses import asdict
 from pathlib import Path
 
@@ -42,11 +43,16 @@ def main() -> int:
     names = chosen.workloads or (*WORKLOADS, *PARTS)
     peers = () if chosen.no_peers else PEER_TOOLS
     figures: list[Figure] = []
+    failed: list[str] = []
     for name in filter(WORKLOADS.__contains__, names):
-        with tempfile.TemporaryDirectory(prefix="keel-bench-") as folder:
-            for figure in WORKLOADS[name](Path(folder)):
-                figures.append(figure)
-                print(markdown([figure]).splitlines()[-1], flush=True)
+        with tempfile.TemporaryDirectory(prefix="keel-bench-", ignore_cleanup_errors=True) as folder:
+            try:
+                for figure in WORKLOADS[name](Path(folder)):
+                    figures.append(figure)
+                    print(markdown([figure]).splitlines()[-1], flush=True)
+            except Exception:  # noqa: BLE001 - said in place of its figures; those of the others are still wanted
+                failed.append(name)
+                print(f"| {name} | failed |\n{traceback.format_exc()}", flush=True)
     if figures:
         write(figures, chosen.out)
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -62,7 +68,7 @@ def main() -> int:
         found = matrix((Keel, *peers))
         (chosen.out / "matrix.json").write_text(json.dumps([asdict(one) for one in found], indent=1), "utf-8")
     comparison.write_report(chosen.out)
-    return 1 if any(figure.holds is False for figure in figures) else 0
+    return 1 if failed or any(figure.holds is False for figure in figures) else 0
 
 
 if __name__ == "__main__":

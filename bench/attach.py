@@ -16,7 +16,9 @@ _SEAL = OwnerSeal(b"k" * 32)
 
 
 def _open(folder: Path):
-    return open_journal(folder / "attach", clock=SystemClock(), seal=_SEAL, notebook="", cwd="")
+    # It starts no ingest of its own (rest_s): one that ran beside the measurement would move the segments that are to
+    # be read, and where it was quick enough an attach met nothing but files that had just gone.
+    return open_journal(folder / "attach", clock=SystemClock(), seal=_SEAL, notebook="", cwd="", rest_s=None)
 
 
 def fill(folder: Path, count: int = 10_000) -> int:

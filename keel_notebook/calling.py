@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keel_notebook.core.ambient_ports import Ambient
 from keel_notebook.core.cellcode import ParsedCell
 from keel_notebook.core.decide import Mode
 from keel_notebook.core.effects import step_identity
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.ids import default_flow
 from keel_notebook.core.model import Input
-from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, FlowRecords
+from keel_notebook.core.ports import Clock, Codec, Definitions, Digester, FlowRecords
 from keel_notebook.core.resuming import resumed_runs
 from keel_notebook.core.units import day_of
 from keel_notebook.engine.callparts import CallParts

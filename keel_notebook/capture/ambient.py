@@ -56,15 +56,17 @@ class AmbientWatch:
         """The state before the body runs."""
         return AmbientState({part.name: _look(part) for part in self._parts})
 
-    def after(self, state: AmbientState) -> dict[str, Any]:
+    def after(self, state: AmbientState, now: AmbientState | None = None) -> dict[str, Any]:
         """What changed since: MessagePack-able, by part, and under ``unrestorable`` what cannot be put back.
 
-        Values of environment variables that look secret are never in it.
+        Values of environment variables that look secret are never in it. ``now``: the state as it is, where somebody
+        has looked already.
         """
         found: dict[str, Any] = {}
         lost = Lost()
+        looks = (self.before() if now is None else now).looks
         for part in self._parts:
-            before, after = state.looks.get(part.name), _look(part)
+            before, after = state.looks.get(part.name), looks[part.name]
             if isinstance(after, _Unreadable) or isinstance(before, _Unreadable):
                 lost.append(f"{part.name}: it could not be read")
             elif before != after and after is not None:
@@ -79,6 +81,10 @@ class AmbientWatch:
         if lost:
             found[UNRESTORABLE] = sorted(lost)
         return found
+
+    def touches(self, change: Mapping[str, Any]) -> bool:
+        """Whether ``apply`` would put anything back."""
+        return any(part.name in change for part in self._parts)
 
     def apply(self, change: Mapping[str, Any]) -> Sequence[str]:
         """Put back what ``after`` told. Returns what could not be put back, in words; other keys are left alone."""
@@ -99,6 +105,11 @@ def default_parts(start: str | None) -> tuple[Part, ...]:
         ambient_python.Random(),
         *ambient_libraries.generators(),
     )
+
+
+def readable(state: AmbientState) -> Mapping[str, Any]:
+    """Looks by part, those left out that could not be had."""
+    return {name: look for name, look in state.looks.items() if not isinstance(look, _Unreadable)}
 
 
 def _look(part: Part) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from blake3 import blake3
 from msgspec import Struct, field
 
-from keel_notebook.capture.ambient import AmbientState, AmbientWatch, default_parts
+from keel_notebook.capture.ambient import AmbientState, AmbientWatch, default_parts, readable
 from keel_notebook.capture.ambient_part import Part
 from keel_notebook.capture.ambient_settings import PARTS, settings
 from keel_notebook.capture.definitions import NotebookDefinitions
@@ -65,6 +65,8 @@ class Open(Struct):
     noted: Noted = field(default_factory=Noted)
     ours: Callable[[str], bool] | None = None
     """Whether a variable was set by what runs anew when the step does; None: by what was noted."""
+    live: Mapping[str, Any] | None = None
+    """Looks by part as they are when all is done, where nothing but draws can be another one by then."""
 
 
 class AmbientInputs:
@@ -131,23 +133,28 @@ class AmbientInputs:
         """A plain cell ran: what it told libraries is an input of the steps that use them."""
         self._told.note(tree)
 
-    def drawn(self, running: Open, step: str) -> Mapping[str, Drawn]:
-        """From which generators a body drew; known from now on as this step's own doing."""
+    def drawn(self, running: Open, step: str, now: AmbientState | None = None) -> Mapping[str, Drawn]:
+        """From which generators a body drew; known from now on as this step's own doing.
+
+        ``now``: the state as it is, where somebody has looked already.
+        """
         ours = running.ours or running.noted.set_variables.__contains__
         self._own.ran(step, running.state.looks.get("environ", environment()), ours=ours)
-        self._own_settings.ran(step, running.state.looks)
-        after = {name: self._parts[name].look() for name in PART_OF.values() if name in self._parts}
+        after = running.live if now is None else readable(now)
+        if after is None:
+            after = self._generators.looks() | self._own_settings.looks()
+        self._own_settings.ran(step, running.state.looks, after)
         return self._generators.ran(step, running.state.looks, after, running.seeds)
 
-    def of(self, running: Open, ran: StepRan) -> AmbientUse:
-        """What a step used that ended well, as it was before: what a record of it keeps."""
+    def of(self, running: Open, ran: StepRan, now: AmbientState | None = None) -> AmbientUse:
+        """What a step used that ended well, as it was before: what a record of it keeps. ``now``: see ``drawn``."""
         noted, looks = running.noted, running.state.looks
         values = [self._namespace[name] for name in ran.names if name in self._namespace]
         reads = self._sources.read_by(ran.tree)
         polars = "polars" in _roots(values)
         asked = noted.variables or noted.by_libraries or noted.all_variables or polars or ran.children
         variables = self._own.found(ran.step, looks.get("environ", {}), imports_only=True) if asked else {}
-        drawn = self.drawn(running, ran.step)
+        drawn = self.drawn(running, ran.step, now)
         groups = {*EVERYBODYS, *_mentioned(values)}
         groups |= {
             group
@@ -160,8 +167,8 @@ class AmbientInputs:
         }
         found = {group: settings(group, looks.get(PARTS[group]), (), self._start) for group in groups}
         if noted.pandas:  # a record keeps all that were read: another one may be set later
-            now = settings(PANDAS_SHOWN, looks.get("pandas"), noted.pandas, self._start)
-            found[PANDAS_SHOWN] = dict.fromkeys(sorted(noted.pandas), "") | now
+            shown = settings(PANDAS_SHOWN, looks.get("pandas"), noted.pandas, self._start)
+            found[PANDAS_SHOWN] = dict.fromkeys(sorted(noted.pandas), "") | shown
         found |= self._of_variables(noted, ran, polars, variables)
         if reads.date:
             found[DAY] = {"day": running.day}
@@ -246,14 +253,17 @@ class AmbientInputs:
     def _digest(self, value: str) -> str:
         return blake3(value.encode("utf-8", "surrogateescape"), key=self._key).hexdigest(length=16)
 
-    def before_replay(self, step: str) -> Open:
-        """The generators as they are before a record of the step is put back: for ``drawn``."""
+    def before_replay(self, step: str, *, changes: bool = True) -> Open:
+        """The state as it is before a record of the step is put back: for ``drawn``. ``changes``: False where the
+        record holds nothing of it, so that only what the step itself drew counts: nobody looks at the rest."""
         seeds = self._generators.seeds()
         now = environment()
         before = self._seen.get(step) or dict(now)
         imported = differing(before, now)
-        looks = self._generators.before_replay(step) | self._own_settings.looks() | {"environ": before}
-        return Open(AmbientState(looks), seeds, ours=lambda name: name not in imported)
+        own, live = self._generators.before_replay(step)
+        looks = (self._generators.looks() | self._own_settings.looks() if changes else {}) | own
+        looks["environ"] = before
+        return Open(AmbientState(looks), seeds, ours=lambda name: name not in imported, live=None if changes else live)
 
 
 def state_without_a_name(  # noqa: PLR0913, PLR0917 - what it asks, each once

@@ -39,8 +39,6 @@ class RunningCell(Struct, frozen=True):
     cell_id: str
     """The front end's id of the cell, or ``""`` where it has none (nbclient, papermill)."""
     execution_count: int
-    filename: str
-    """The file name under which its code is compiled."""
 
 
 class CellGate:
@@ -177,7 +175,6 @@ class CellGate:
             marker=find_step(raw),
             cell_id=getattr(info, "cell_id", None) or self._cell_id_of_request(),
             execution_count=count,
-            filename=shell.compile.get_code_name(raw, transformed, count),
         )
 
     def _cell_id_of_request(self) -> str:

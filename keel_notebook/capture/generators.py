@@ -68,10 +68,18 @@ class Generators:
                 part.put(part.change(None, mine.before, Lost()), Lost())
                 SEEDS.put_back({group: True}, {group: mine.seed})
 
-    def before_replay(self, step: str) -> dict[str, Any]:
-        """The looks that a record of the step is put back upon: those before its own draws, where it has drawn."""
-        own = {PART_OF[group]: mine.before for group, mine in self._taken_back(step).items()}
-        return {PART_OF[group]: part.look() for group, part in self._parts.items()} | own
+    def looks(self) -> dict[str, Any]:
+        """The generators as they are, by part."""
+        return {PART_OF[group]: part.look() for group, part in self._parts.items()}
+
+    def before_replay(self, step: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Of the generators that the step has drawn from, the looks that its record is put back upon, and those as
+        they are, with its draws."""
+        taken = self._taken_back(step)
+        return (
+            {PART_OF[group]: mine.before for group, mine in taken.items()},
+            {PART_OF[group]: self._parts[group].look() for group in taken},
+        )
 
     def _taken_back(self, step: str) -> dict[str, Drawn]:
         """The step's draws, no longer remembered, and neither are those of later steps that built upon them."""

@@ -44,11 +44,10 @@ class OwnSettings:
         """The settings as they are, by part."""
         return {name: part.look() for name, part in self._parts.items()}
 
-    def ran(self, step: str, before: Mapping[str, Any]) -> None:
-        """A step ran or was put back; ``before`` are looks by part, as they were."""
+    def ran(self, step: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """A step ran or was put back; ``before`` and ``after`` are looks by part, as they were and as they are."""
         own = self._own.setdefault(step, _Own())
-        after = self.looks()
-        for name in [name for name in self._parts if before.get(name) != after[name]]:
+        for name in [name for name in self._parts if name in after and before.get(name) != after[name]]:
             look = own.looks.get(name)
             first = look[0] if look is not None and look[1] == before.get(name) else before.get(name)
             own.looks[name] = (first, after[name])

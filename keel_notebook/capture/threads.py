@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 KERNEL = ("ipykernel", "IPython", "jupyter_client", "tornado", "zmq", "debugpy", "_pydev", "pydevd", "keel_notebook")
 _ATTENDANTS = (
@@ -20,14 +20,21 @@ _ATTENDANTS = (
     "multiprocessing.managers",
 )
 """Threads that libraries keep for themselves: they do nothing of their own."""
-_known: WeakKeyDictionary[threading.Thread, bool] = WeakKeyDictionary()
+_known: dict[ref[threading.Thread], bool] = {}
+"""Whether it is the kernel's, by thread: asked some sixty times in a step, so no ``WeakKeyDictionary`` in Python."""
 
 
 def is_kernels(thread: threading.Thread) -> bool:
     """Whether a thread belongs to the kernel or to keel, and not to the person's code."""
-    if thread not in _known:
-        _known[thread] = _module_of(thread).startswith(KERNEL) or thread.name.startswith("keel")
-    return _known[thread]
+    found = _known.get(ref(thread))
+    if found is None:
+        found = _module_of(thread).startswith(KERNEL) or thread.name.startswith("keel")
+        _known[ref(thread, _forget)] = found
+    return found
+
+
+def _forget(gone: ref[threading.Thread]) -> None:
+    _known.pop(gone, None)
 
 
 def kernel_idents() -> frozenset[int | None]:

@@ -1,12 +1,28 @@
-"""The port for state that has no name, as an input of a step (DESIGN 6; ``ports`` has the rest)."""
+"""The ports for state that has no name: put back, and as an input of a step (DESIGN 6; ``ports`` has the rest)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from msgspec import Struct
+
+
+class Ambient(Protocol):
+    """State that has no name: generators, working directory, settings of libraries."""
+
+    def before(self) -> Any:
+        """The state as it is: before the body runs, or after it."""
+
+    def after(self, state: Any, now: Any = None) -> dict[str, Any]:
+        """What changed since, as MessagePack-able values; ``now``: what ``before`` gives now, where it was asked."""
+
+    def touches(self, change: Mapping[str, Any]) -> bool:
+        """Whether ``apply`` would put anything back."""
+
+    def apply(self, change: Mapping[str, Any]) -> Sequence[str]:
+        """Put a change back; what could not be put back, in words."""
 
 
 class StepRan(Struct, frozen=True):
@@ -50,14 +66,16 @@ class AmbientInputs(Protocol):
     def ran_plainly(self, tree: Any) -> None:
         """A cell that is no step ran: ``tree`` is its code."""
 
-    def of(self, running: Any, ran: StepRan) -> AmbientUse:
-        """What a step used that ended well, as it was before."""
+    def of(self, running: Any, ran: StepRan, now: Any = None) -> AmbientUse:
+        """What a step used that ended well, as it was before. ``now``: what ``Ambient.before`` gives now, where
+        somebody asked already."""
 
     def drawn(self, running: Any, step: str) -> Any:
         """The step did not end well, or was put back: what it drew is its own doing."""
 
-    def before_replay(self, step: str) -> Any:
-        """Called before a record of the step is put back; for ``drawn`` after it."""
+    def before_replay(self, step: str, *, changes: bool = True) -> Any:
+        """Called before a record of the step is put back; for ``drawn`` after it. ``changes``: whether the record
+        holds any such state."""
 
     def reading(self) -> AbstractContextManager[None]:
         """Around the reading of a record: what is imported for its values is nobody's input."""

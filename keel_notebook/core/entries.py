@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from keel_notebook.core.done import DECISION, REFUSED
-from keel_notebook.core.model import Entry, Kind, Status
+from keel_notebook.core.done import DECISION, REFUSED, REPLAYED
+from keel_notebook.core.model import Digest, Entry, Kind, Status
 from keel_notebook.core.order import NEW
 from keel_notebook.core.ports import FlowRecords
 
@@ -27,6 +27,10 @@ class Index:
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.of_step: dict[str, tuple[Entry, ...]] = {}
         """By step, oldest first, what says something about its records: attempts, retirements, audits."""
+        self.came_back: dict[str, tuple[Entry, ...]] = {}
+        """By step, oldest first: records that were made, and notes that one of them was put back."""
+        self.of_code: dict[Digest, tuple[Entry, ...]] = {}
+        """By code, oldest first: records that were made."""
         self.last_seen: dict[int, float] = {}
         """By run, the wall time of its last entry."""
         self.last_cell: dict[int, Entry] = {}
@@ -40,6 +44,10 @@ class Index:
         """Take in an entry that is newer than all others."""
         if entry.kind in _SAYS:
             self.of_step[entry.step] = (*self.of_step.get(entry.step, ()), entry)
+        if is_made(entry) or is_replay(entry):
+            self.came_back[entry.step] = (*self.came_back.get(entry.step, ()), entry)
+        if entry.code is not None and is_made(entry):
+            self.of_code[entry.code] = (*self.of_code.get(entry.code, ()), entry)
         at = entry.started_at if entry.ended_at is None else entry.ended_at
         self.last_seen[entry.run] = max(self.last_seen.get(entry.run, at), at)
         if _is_cell(entry) and ((last := self.last_cell.get(entry.run)) is None or last.seq <= entry.seq):
@@ -50,13 +58,18 @@ class Index:
     def supersede(self, old: Entry, new: Entry) -> None:
         """Take in an entry under the id of an older one."""
         if old.kind in _SAYS:
-            self.of_step[old.step] = tuple(entry for entry in self.of_step[old.step] if entry is not old)
+            self.of_step[old.step] = _without(self.of_step[old.step], old)
+        if is_made(old) or is_replay(old):
+            self.came_back[old.step] = _without(self.came_back[old.step], old)
+        if old.code is not None and is_made(old):
+            self.of_code[old.code] = _without(self.of_code[old.code], old)
         self.add(new)
 
     def copy(self) -> Index:
         """The index as it stands."""
         made = Index()
-        made.of_step, made.last_seen, made.last_cell = {**self.of_step}, {**self.last_seen}, {**self.last_cell}
+        made.of_step, made.came_back, made.of_code = {**self.of_step}, {**self.came_back}, {**self.of_code}
+        made.last_seen, made.last_cell = {**self.last_seen}, {**self.last_cell}
         made.afresh = self.afresh
         return made
 
@@ -80,6 +93,28 @@ def about(records: FlowRecords, step: str) -> Iterable[Entry]:
     if isinstance(entries, Entries):
         return entries.looked_up.of_step.get(step, ())
     return [entry for entry in entries if entry.step == step and entry.kind in _SAYS]
+
+
+def came_back(records: FlowRecords, step: str) -> Iterable[Entry]:
+    """Of one step, newest first: records that were made, and notes that one of them was put back."""
+    entries = records.entries
+    if isinstance(entries, Entries):
+        return reversed(entries.looked_up.came_back.get(step, ()))
+    return (entry for entry in reversed(entries) if entry.step == step and (is_made(entry) or is_replay(entry)))
+
+
+def is_made(entry: Entry) -> bool:
+    """Whether an entry is a record that was made."""
+    return entry.kind in RECORDS and entry.status is Status.OK
+
+
+def is_replay(entry: Entry) -> bool:
+    """Whether an entry notes that a record was put back."""
+    return entry.kind is Kind.MARKER and entry.key == DECISION and entry.ambient.get("decision") == REPLAYED
+
+
+def _without(entries: tuple[Entry, ...], old: Entry) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if entry is not old)
 
 
 def stopped_short(index: Index, run: int) -> bool:

@@ -21,12 +21,13 @@ Now = Callable[[Sequence[FileSeen]], Mapping[str, Digest | None]]
 """What files hold now, by ``FileSeen.asked``; None where that cannot be told."""
 
 
-def acted(entries: Sequence[Entry], step: str, now: Now) -> str:
-    """The journals of the step's last attempt that went on since it began; empty where it ended well.
+def acted(newest_first: Iterable[Entry], now: Now) -> str:
+    """The journals of a step's last attempt that went on since it began; empty where it ended well.
 
-    A person's word (``rerun``, ``forget``) after the attempt settles it as well. ``entries``: oldest first.
+    A person's word (``rerun``, ``forget``) after the attempt settles it as well. ``newest_first``: what
+    ``lifecycle.of_step`` gives.
     """
-    tried = unsettled(entry for entry in reversed(entries) if entry.step == step)
+    tried = unsettled(newest_first)
     return went_on(tried.files, now) if tried is not None else ""
 
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from keel_notebook.core.decide import Recorded
-from keel_notebook.core.done import DECISION, REPLAYED
 from keel_notebook.core.dotted import PATCHED
-from keel_notebook.core.entries import RECORDS, about
+from keel_notebook.core.entries import RECORDS, about, came_back, is_made, is_replay
 from keel_notebook.core.fileholds import same
 from keel_notebook.core.model import Digest, Effect, Entry, EntryId, Input, Kind, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
@@ -84,16 +83,16 @@ def recorded(records: FlowRecords, step: str, now: Fingerprint, *, root: str = "
     ended = tuple(entry for entry in live if entry.status not in OPEN)
     newest = next((entry for entry in entries if entry.key != REVIVE), None)
     why = rejection(newest) if newest is not None and newest.kind is Kind.RETIRE else ""
-    last = in_force(entry for entry in reversed(records.entries) if entry.step == step)
+    last = in_force(came_back(records, step))
     return Recorded(ended, tries, deaths, memory, untrusted, generation=anew, last=last, rejected=why)
 
 
 def in_force(newest_first: Iterable[Entry]) -> EntryId:
     """Of the entries of one step: the record that was made or put back last; empty where there is none."""
     for entry in newest_first:
-        if entry.kind in RECORDS and entry.status is Status.OK:
+        if is_made(entry):
             return entry.entry
-        if entry.kind is Kind.MARKER and entry.key == DECISION and entry.ambient.get("decision") == REPLAYED:
+        if is_replay(entry):
             return EntryId(str(entry.ambient.get("entry", "")))
     return EntryId("")
 

@@ -319,16 +319,3 @@ class Watch(Protocol):
 
     def after(self, snapshot: Any) -> Changed:
         """What changed since the snapshot."""
-
-
-class Ambient(Protocol):
-    """State that has no name: generators, working directory, settings of libraries."""
-
-    def before(self) -> Any:
-        """The state before the body runs."""
-
-    def after(self, state: Any) -> dict[str, Any]:
-        """What changed since, as MessagePack-able values."""
-
-    def apply(self, change: Mapping[str, Any]) -> Sequence[str]:
-        """Put a change back; what could not be put back, in words."""

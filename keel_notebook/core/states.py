@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, StepDone
-from keel_notebook.core.entries import RECORDS
+from keel_notebook.core.entries import RECORDS, index_of
 from keel_notebook.core.lifecycle import newest_ok
 from keel_notebook.core.model import Digest, Entry, EntryId, Kind, Status
 from keel_notebook.core.options import StepOptions, find_marker, parse_options
@@ -99,10 +99,8 @@ def edited_steps(records: FlowRecords, cells: Mapping[str, str]) -> set[str]:
 
 def same_code_as(records: FlowRecords, code: Digest | None, *, without: Collection[str]) -> str:
     """The newest step with a name of its own that holds a record of this code, or "": a step may have been renamed."""
-    for entry in reversed(records.entries):
-        if code is None or entry.code != code or entry.step in without or entry.status is not Status.OK:
-            continue
-        if entry.kind in RECORDS and entry.entry not in records.untrusted and step_options(entry.source).name:
+    for entry in reversed(index_of(records).of_code.get(code, ()) if code is not None else ()):
+        if entry.step not in without and entry.entry not in records.untrusted and step_options(entry.source).name:
             newest = newest_ok(records, entry.step)
             if newest is not None and newest.code == code:
                 return entry.step

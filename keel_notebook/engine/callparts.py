@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from keel_notebook.core.ambient_ports import Ambient
 from keel_notebook.core.calls import CallNow, Place
 from keel_notebook.core.decide import Mode
 from keel_notebook.core.effects import OnAmbiguous
 from keel_notebook.core.model import Effect, Entry, FlowId, NotStored
-from keel_notebook.core.ports import Ambient, Clock, Codec, Definitions, Digester, Journal
+from keel_notebook.core.ports import Clock, Codec, Definitions, Digester, Journal
 from keel_notebook.engine.arguments import Arguments
 from keel_notebook.engine.changes import Watched
 from keel_notebook.engine.counting import Vouch, nobody_vouches

@@ -110,7 +110,7 @@ class Looking:
             rerun=cell.name in self._ledger.rerun,
             parameters=self._ledger.parameters,
             again=cell.name in self._ledger.again,
-            acted=journalfiles.acted(records.entries, cell.name, self._senses.files_now),
+            acted=journalfiles.acted(lifecycle.of_step(records, cell.name), self._senses.files_now),
         )
 
     def _seen(self, paths: Iterable[str], role: str) -> Iterable[FileSeen]:

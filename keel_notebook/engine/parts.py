@@ -7,13 +7,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.core.ambient_ports import AmbientInputs
+from keel_notebook.core.ambient_ports import Ambient, AmbientInputs
 from keel_notebook.core.atwork import AtWork
 from keel_notebook.core.model import (
     Input,
 )
 from keel_notebook.core.ports import (
-    Ambient,
     Clock,
     Codec,
     Journal,

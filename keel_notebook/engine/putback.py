@@ -115,8 +115,10 @@ class PutBack(Notes):
         lost_names = (item.name for item in prepared.entry.not_stored if item.name not in changed)
         for name in (*prepared.entry.deleted, *lost_names):  # an older value must not stand in for a lost one
             remove_at(parts.namespace, name)
-        before = parts.ambient_inputs.before_replay(prepared.entry.step)
-        lost = [*self._put_attributes(prepared.values.names, keep), *parts.ambient.apply(prepared.entry.ambient)]
+        kept = prepared.entry.ambient
+        changes = parts.ambient.touches(kept) or any("." in name for name in prepared.values.names)
+        before = parts.ambient_inputs.before_replay(prepared.entry.step, changes=changes)
+        lost = [*self._put_attributes(prepared.values.names, keep), *(parts.ambient.apply(kept) if changes else ())]
         parts.ambient_inputs.drawn(before, prepared.entry.step)
         parts.tap.replay(prepared.messages)
         if prepared.values.has_result:

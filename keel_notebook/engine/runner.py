@@ -195,7 +195,8 @@ class Runner(PutBack):
         relative = any(touch.folder for touch in seen.files) or any(item.role not in _BY_TOUCH for item in files)
         touched = {*step.inputs, *changed.written}
         ran = StepRan(step.name, step.source, touched, step.tree, relative, seen.children)
-        use = parts.ambient_inputs.of(attempt.used, ran)
+        left = parts.ambient.before()  # looked at once, for what it used and for what it changed
+        use = parts.ambient_inputs.of(attempt.used, ran, left)
         own = {
             environment.INPUTS: use.inputs,
             "saw": sorted(seen_words(seen) | use.saw),
@@ -206,7 +207,7 @@ class Runner(PutBack):
             own[FAILED_CALLS] = outcome.failed_calls
         if changed.patched:
             own[PATCHED] = list(changed.patched)
-        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient) | own | {**changed.objects}
+        ambient = dict(entry.ambient) | parts.ambient.after(attempt.ambient, left) | own | {**changed.objects}
         types = {name: type(parts.namespace.get(name)) for name in changed.written}
         written, left_out = chosen(step.outputs, changed.written, free=lambda name: types[name] is ModuleType)
         entry = replace(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from keel_notebook.core.entries import is_replay
 from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, Kind, Status
 from keel_notebook.core.ports import Clock, FlowRecords, RunEnd, RunSeen, Seal
 from keel_notebook.errors import JournalUnreachableError, KeelError
@@ -161,7 +162,7 @@ class DiskJournal:
         self._begun(entry) if entry.status in _BEGUN else self._running.discard(entry.entry)
         if synced:
             self._acknowledge(entry, end)
-        self._flusher.touch()
+        self._flusher.touch(hurry=not is_replay(entry))
 
     def put(self, parts: Iterable[memoryview | bytes]) -> Digest:
         """Write one object (the parts joined) and return its digest. Equal content is written once."""
@@ -224,8 +225,7 @@ class DiskJournal:
                 self._safety.vouch()
             self._writer.finish(clean=clean, release=stopped)
             self._flusher.last_ingest(wanted=self._writer.written > 0)
-        for view in self._views.values():
-            view.close()
+        self._forget_views()
 
     # Reading
 
@@ -297,9 +297,7 @@ class DiskJournal:
         self._running = set()
         if self._writer.segment is not None:
             self._writer.segment.close()
-        for view in self._views.values():
-            view.close()
-        self._views = {}
+        self._forget_views()
 
     def _awake(self) -> None:
         if self._forked is not None:
@@ -327,13 +325,15 @@ class DiskJournal:
         detail = "its folder was deleted while this kernel used it; what comes next is recorded in a new one"
         return JournalUnreachableError(journal=self._place.path, detail=detail, case="closed")
 
-    def _begin_anew(self) -> None:
+    def _forget_views(self) -> None:
         for view in self._views.values():
             view.close()
         self._views = {}
+
+    def _begin_anew(self) -> None:
+        self._forget_views()
         self._ends.clear()
-        self._objects.unsafe = {}
-        self._objects.claims = set()
+        self._objects.unsafe, self._objects.claims = {}, set()
         self._safety.forget()
         self._acknowledging = 0
 
@@ -384,8 +384,7 @@ class DiskJournal:
 
     def _sampled(self, rss: int) -> None:
         segment = self._writer.segment
-        if segment is not None and not segment.closed:
-            segment.rss, segment.seen_at = rss, self._now()
+        if segment is not None and not segment.closed and segment.sample(rss, self._now()):
             with contextlib.suppress(OSError), self._writer.lock:  # only a hint
                 segment.tell()
 

@@ -19,6 +19,8 @@ from keel_notebook.journal.sidefile import Side, write_side
 from keel_notebook.journal.wholefiles import sync_file, sync_folder, write_all
 
 _TRIES: Final = 1000
+_SAME_MEMORY: Final = 1 << 20
+_SAME_MOMENT_S: Final = 0.2
 
 
 class GroundLostError(Exception):
@@ -112,6 +114,14 @@ class Segment:
         sync_folder(self._place.path)
         with contextlib.suppress(PermissionError):  # the folder above may be one that we can only pass through
             sync_folder(os.path.dirname(self._place.path))
+
+    def sample(self, rss: int, at: float) -> bool:
+        """Take in the kernel's memory (bytes) at a wall time; whether that is news for the side file: small steps
+        follow each other in milliseconds, and each begins with one."""
+        news = abs(rss - self.rss) >= _SAME_MEMORY or not 0 <= at - self.seen_at < _SAME_MOMENT_S
+        if news:
+            self.rss, self.seen_at = rss, at
+        return news
 
     def tell(self) -> None:
         """Rewrite the side file."""
