@@ -63,12 +63,13 @@ class Plainly(Struct, frozen=True):
             if type(space[name]) is ModuleType and self.kernel.definitions.is_local(space[name].__name__):
                 ledger.defined[name] = attached.digest(_held(space[name]))
         now = PlainNow(attached.flow.id, cell.cell_id, cell.execution_count or 0, source, ran.said)
-        attached.plain.told(now)
+        files = attached.plain.told(now)
         told, journal = ({SUSPECTS: changed} if changed else {}), attached.journal
         writes = tuple(Write(name, None, "", 0) for name in sorted(bound))
         try:
             entry = plain_entry(now, run=journal.run, seq=journal.next_seq(), at=ran.at, ambient=told)
-            ended = replace(entry, status=ran.status, writes=writes, deleted=tuple(sorted(names.deletes)))
+            deleted = tuple(sorted(names.deletes))
+            ended = replace(entry, status=ran.status, writes=writes, deleted=deleted, files=files)
             journal.append(replace(ended, ended_at=ran.at))
         except KeelError:
             self.degraded()

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from keel_notebook.capture.between import Between
 from keel_notebook.capture.definitions import NotebookDefinitions
-from keel_notebook.capture.files import Files
+from keel_notebook.capture.files import Files, stamp_in
 from keel_notebook.capture.filewatch import FileWatch
 from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.names import NameWatch
@@ -148,8 +148,24 @@ def file_senses(files: Files, between: Between) -> dict[str, Any]:
         "rewritten": partial(rewritten, files),
         "read_between": between.readers,
         "names_file": between.names,
-        "stands": WRITTEN.stands,
+        "stands": partial(_stands, files),
     }
+
+
+def _stands(files: Files, step: str, seen: Iterable[FileSeen]) -> None:
+    left = {files.full(each.path) for each in seen if each.role in {"write", "left"}}
+    WRITTEN.stands(step, {full: stamp_in(full)[0] for full in left})
+
+
+def changed_by_plain(files: Files, between: Between, cell: CellNames) -> tuple[FileSeen, ...]:
+    """What the running plain cell did to files that steps of this kernel left: ``write`` where it surely wrote them
+    anew, whatever they held, else ``changed``."""
+    found = []
+    for full, anew in sorted(WRITTEN.changed_here(lambda full: stamp_in(full)[0]).items()):
+        path = files.shown(full)
+        surely = anew and not between.names(cell, path)
+        found.append(files.seen(path, "write") if surely else FileSeen(path, "changed", None))
+    return tuple(found)
 
 
 def rewritten(files: Files, seen: Iterable[FileSeen], step: str) -> Mapping[str, Rewritten]:

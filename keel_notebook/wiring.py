@@ -68,6 +68,7 @@ from keel_notebook.payload.small import NO_DATA, is_small_data
 from keel_notebook.senses import (
     StepFiles,
     VolatileSense,
+    changed_by_plain,
     file_senses,
     kind_of,
     origin_senses,
@@ -268,7 +269,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         left = kernel.ledger.digests.get(name)
         return left is not None and may_look(sizes.about(namespace[name])) and holds(name, left)
 
-    plain = PlainCells(parts, about=sizes.about, still=still)
+    between = Between(cells, namespace, definitions, shell.transform_cell)
+    plain = PlainCells(parts, sizes.about, still, partial(changed_by_plain, files, between))
 
     def light(value: Any) -> Digested:
         return digester.digest(value) if plain.is_small(value) else Digested(None)
@@ -295,7 +297,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         read_below=cells.read_below,
         tied=watch.tied,
         copyable=lambda name: name in namespace and is_small_data(namespace[name]),
-        **file_senses(files, Between(cells, namespace, definitions, shell.transform_cell)),
+        **file_senses(files, between),
         say=kernel.say,
         now=clock.now,
         monotonic=clock.monotonic,
@@ -335,8 +337,11 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         )
         return Guarded(parts)
 
-    kernel.ledger.journal_id = journal_id(journal.salt)
+    def close() -> None:
+        file_watch.close()
+        journal.close(clean=True)
 
+    kernel.ledger.journal_id = journal_id(journal.salt)
     attached = Attached(
         folder=folder,
         flow=flow,
@@ -355,7 +360,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         at_work=at_work,
         volatile=volatile,
         looks=looks,
-        close=partial(_close, file_watch, journal),
+        close=close,
         trust=settings.trust,
         say=kernel.say,
     )
@@ -374,11 +379,6 @@ def starts_anew(settings: Any, shell: Any) -> bool:
     if settings.strict or settings.across_runs == "replay":
         return False
     return settings.across_runs == "execute" or is_alone(shell)
-
-
-def _close(files: FileWatch, journal: Journal) -> None:
-    files.close()
-    journal.close(clean=True)
 
 
 def _opened(kernel: Kernel, settings: Any, folder: Path, seal: OwnerSeal) -> tuple[SharedJournal, FlowSeen, Path]:

@@ -20,6 +20,7 @@ from keel_notebook.capture.definitions import NotebookDefinitions
 from keel_notebook.capture.mentions import mentions
 from keel_notebook.capture.notebookfile import NotebookFile
 from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.fileholds import PLAIN
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.model import Digest
 from keel_notebook.core.reads import CellNames, analyse
@@ -45,13 +46,19 @@ class Between(Struct, frozen=True):
 
         Args:
             step: the step above.
-            last: the step that changed each file last, by path.
+            last: the step, or plain cell, that changed each file last, by path.
             code_of: the code of a step's newest record.
             ran: the plain cells that ran between ``step`` and another step in their last run.
         """
         found: dict[str, str] = {}
         for path, end in last.items():
-            cells = self.file.between(step, end) or [("", source) for source in ran(end)]
+            cells = self.file.between(step, end)
+            if end.startswith(PLAIN):
+                if not cells and self.file.cells():
+                    found[path] = "the plain cell that changed it is gone"
+                    continue
+                cells = cells[:-1]  # that one reads nothing of it
+            cells = cells or [("", source) for source in ran(end)]
             for why, names in self._that_run(cells, code_of):
                 if self.names(names, path) if why else self._sees_anew(names, path):
                     found[path] = why or "a step between uses that module"

@@ -19,6 +19,7 @@ from keel_notebook.capture.attributes import AttributeWatch
 from keel_notebook.capture.changed import Changed
 from keel_notebook.capture.definitions import IMPORTED, NotebookDefinitions
 from keel_notebook.capture.libraries import DUCKDB
+from keel_notebook.capture.loghandlers import held_by_handlers, logged_into
 from keel_notebook.capture.namespace import TooLarge, is_data, is_frame, is_ipythons, kinds, persons_names, strings_in
 from keel_notebook.capture.objects import Objects
 from keel_notebook.capture.parts import IMMUTABLE, is_memory, may_change
@@ -77,7 +78,7 @@ class NameWatch:
         found: dict[str, Digested] = {}
         gone: dict[str, frozenset[str]] = {}
         todo = [(name, cell.stored_before.get(name, _NONE)) for name in {*names, *self._hidden(cell)}]
-        while todo or (todo := [(each, _NONE) for each in self._tables(cell, found) - gone.keys()]):
+        while todo or (todo := [(each, _NONE) for each in self._unsaid(cell, found) - gone.keys()]):
             name, before = todo.pop()
             known = gone.get(name)
             if known is not None and known <= before:
@@ -154,6 +155,10 @@ class NameWatch:
         self._digests, self._through_functions, self._bound_by_functions, self._paths = {}, set(), set(), set()
         self._libraries = None
 
+    def _unsaid(self, cell: CellNames, found: Iterable[str]) -> frozenset[str]:
+        self._through_functions |= (logged := logged_into(found, self._shell.user_ns, self._definitions.of))
+        return logged | self._tables(cell, found)
+
     def _tables(self, cell: CellNames, found: Iterable[str]) -> frozenset[str]:
         """The tables that a query may be put together with: ``f"from {which}"``, in the cell or in a function of it."""
         values = [self._shell.user_ns.get(name) for name in found]
@@ -182,8 +187,7 @@ class NameWatch:
         if not may_change(value):
             return _NONE
         all_names = {other: self._shell.user_ns[other] for other in persons_names(self._shell)}
-        others = {other: held for other, held in all_names.items() if held is not value}
-        return sharing([value], others, without=self._ipythons()).names
+        return sharing([value], {n: v for n, v in all_names.items() if v is not value}, without=self._ipythons()).names
 
     # ---- what a cell wrote -------------------------------------------------------------------------------
 
@@ -357,7 +361,7 @@ class NameWatch:
         known = rebound | snapshot.watched.keys()
         others = {name: namespace[name] for name in persons_names(self._shell) if name not in known}
         found = sharing([*values.values(), *more], others, without=self._ipythons())
-        return Shared(found.names, found.apart | self._torn(values | memory))
+        return Shared(found.names, found.apart | self._torn(values | memory) | held_by_handlers(values))
 
     def _torn(self, values: dict[str, Any]) -> frozenset[str]:
         """Of names that changed, those that would not share memory with the others any more."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keel_notebook.core.cellcode import parse_cell
+from keel_notebook.core.fileholds import PLAIN
 from keel_notebook.core.readers import read_below
 from keel_notebook.core.reads import CellNames, analyse
 from keel_notebook.core.redact import redacted
@@ -41,9 +42,10 @@ class NotebookFile:
         return read_below(cells, step, plain=plain)
 
     def between(self, step: str, end: str) -> list[tuple[str, str]]:
-        """The cells below a step up to another one, that included: step (empty for a plain cell) and text."""
+        """The cells below a step up to another one, that included: step (empty for a plain cell) and text.
+        ``end`` may be what stands for a plain cell."""
         cells = [(cell.step, cell.source) for cell in self.cells()]
-        names = [name for name, _ in cells]
+        names = [name or PLAIN + redacted(source) for name, source in cells]
         if step not in names or end not in names:
             return []
         return cells[names.index(step) + 1 : names.index(end) + 1]

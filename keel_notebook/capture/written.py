@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -21,6 +22,8 @@ _TICK_NS = 10_000_000
 _CHANGES = frozenset({"write", "append", "remove", "rename"})
 _NAMED_BY = frozenset(FILES) - {"open", "os.listdir", "os.scandir", "sqlite3.connect", "os.mkdir"}
 _MOST = 100_000
+Stamp = tuple[int, ...]
+"""As in ``core.filerules``: (size, mtime_ns, ctime_ns, inode)."""
 _WITH_THE_PROCESS = -1
 """When a cell began that nobody saw begin: no sooner than this process. Asked late, for `%load_ext` costs nothing."""
 
@@ -52,6 +55,10 @@ class Written:
         self._anew: dict[str, _Change] = {}
         """By absolute path: its last change through Python but for appending to it."""
         self._appended: dict[str, _Change] = {}
+        self._read: dict[str, _Change] = {}
+        """Of the products of steps alone."""
+        self._products: dict[str, Stamp | None] = {}
+        """How the files stood that steps of this kernel left."""
         self._cells: list[_Cell] = []
         self._cell = _THREAD
         self._stood: dict[str, int] = {}
@@ -79,24 +86,44 @@ class Written:
             self._cells.append(self._cell)
             self._cell = _THREAD
 
-    def stands(self, step: str) -> None:
-        """The running cell is this step, and its files are now as it leaves them: it was executed or replayed."""
+    def stands(self, step: str, products: Mapping[str, Stamp | None]) -> None:
+        """The running cell is this step, and its files are now as it leaves them: it was executed or replayed.
+        ``products``: those that it wrote, absolute, as they stand."""
         self._stood[step] = time.time_ns()
         if self._cell is not _THREAD:
             self._cell.name = f"step {step}"
+        self._products.update(products)
+
+    def changed_here(self, stands: Callable[[str], Stamp | None]) -> dict[str, bool]:
+        """The files that steps of this kernel left and that the running cell changed, absolute; and whether it surely
+        wrote them anew, without having opened them for anything else as far as Python knows."""
+        found = {}
+        for full, stamp in self._products.items():
+            now = stands(full)
+            if now is None or now == stamp:
+                continue
+            self._products[full] = now
+            by = [noted.get(full) for noted in (self._anew, self._appended, self._read)]
+            anew, *others = (change is not None and change.cell is self._cell for change in by)
+            if anew or any(others) or max(now[1:3]) >= self._cell.began - _TICK_NS:
+                found[full] = anew and not any(others)
+        return found
 
     def note(self, event: str, args: Args) -> None:
         """Called by the audit hook. Never raises: that would undo what the cell does."""
         try:
             if event == "open":
-                if not args[2] & (os.O_WRONLY | os.O_RDWR):
+                if not (self._products or args[2] & (os.O_WRONLY | os.O_RDWR)):
                     return
             elif event not in _NAMED_BY:
                 return
             for how, path in FILES[event](args):
-                noted = self._appended if how == "append" else self._anew
-                if how in _CHANGES and not isinstance(path, int) and len(noted) < _MOST:
-                    noted[os.path.abspath(os.fsdecode(path))] = _Change(time.time_ns(), how, self._cell)
+                if isinstance(path, int):
+                    continue
+                full = os.path.abspath(os.fsdecode(path))
+                noted = self._appended if how == "append" else self._read if how == "read" else self._anew
+                if len(noted) < _MOST and (how in _CHANGES or (how == "read" and full in self._products)):
+                    noted[full] = _Change(time.time_ns(), how, self._cell)
         except Exception:  # noqa: BLE001 - a path that is none: nothing was changed
             return
 

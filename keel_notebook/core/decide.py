@@ -194,7 +194,7 @@ def differences(facts: Facts, entry: Entry, *, now: float) -> tuple[Difference, 
         asked = not edited or seen.asked in facts.files.now  # of other code's files nobody looks at the content
         if seen.path not in told and asked and not fileholds.holds(seen, facts.files, entry):
             told.add(seen.path)
-            found.append(Difference(Part.FILE, seen.path, detail=fileholds.detail(seen, facts.files)))
+            found.append(Difference(Part.FILE, seen.path, detail=fileholds.detail(seen, facts.files, entry)))
     used = entry.ambient.get(environment.INPUTS, {})
     same_day = entry.run in facts.went_on
     around = environment.differing(used, facts.surroundings, same_day=same_day)

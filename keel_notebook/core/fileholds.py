@@ -26,6 +26,12 @@ _CONTENT = frozenset({"read", "uses", "absent", "stat", "there"})
 """Roles of inputs that a step above may have written."""
 
 
+AHEAD = "holds what a step below left"
+"""How a file that is further on differs from what a step would read there."""
+PLAIN = "plain "
+"""What stands for a plain cell among steps begins so; its text follows. No step's name has a space in it."""
+
+
 def same(recorded: Digest | None, current: Digest | None) -> bool:
     """Whether two digests vouch for equal content. Unknown is never equal."""
     return recorded is not None and current is not None and recorded == current
@@ -56,6 +62,8 @@ class FilesNow(Struct, frozen=True):
     here had those been executed."""
     unsettled: frozenset[EntryId] = frozenset()
     """Records of this step after which another one began and did not end well: its files may hold half of something."""
+    plainly: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
+    """Of the files of steps that a plain cell changed: the run and the place in it of the last one, and its prompt."""
     read_between: Mapping[str, str] = field(default_factory=dict)
     """Of the files that a step below changed: those that a cell before it needs as this step leaves them, and which."""
 
@@ -74,6 +82,11 @@ class FilesNow(Struct, frozen=True):
             later.remove(step)
         return ""
 
+    def changed_plainly(self, path: str, entry: Entry) -> bool:
+        """Whether a plain cell changed a file after this record was made."""
+        run, seq, _ = self.plainly.get(path, (0, 0, ""))
+        return (run, seq) > (entry.run, entry.seq)
+
     def meant(self, seen: FileSeen) -> Digest | None:
         """What an input would hold in a plain Run All at this place."""
         ahead = self.ahead.get(seen.path)
@@ -91,7 +104,7 @@ def holds(seen: FileSeen, files: FilesNow, entry: Entry) -> bool:
     now, by = files.of(seen), files.rewritten.get(seen.path)
     match seen.role:
         case "left":
-            return by is None or same(seen.digest, now)
+            return (by is None and not files.changed_plainly(seen.path, entry)) or same(seen.digest, now)
         case "append":  # a log that somebody rotated, and to which others append, is no reason to append again
             return by is None or by.appended or same(seen.digest, now)
         case "base":
@@ -101,7 +114,7 @@ def holds(seen: FileSeen, files: FilesNow, entry: Entry) -> bool:
                 return True
             if files.of_below(seen.path, seen.digest):
                 return seen.path not in files.read_between
-            if now == ABSENT:
+            if now == ABSENT or files.changed_plainly(seen.path, entry):
                 return False
             settled = entry.entry not in files.unsettled
             return by is None and settled and now not in files.elsewhere.get(seen.path, ())
@@ -122,7 +135,7 @@ def _left(path: str, entry: Entry) -> Digest | None:
     return next((each.digest for each in entry.files if each.path == path and each.role == "write"), None)
 
 
-def detail(seen: FileSeen, files: FilesNow) -> str:
+def detail(seen: FileSeen, files: FilesNow, entry: Entry) -> str:
     """In which way a file is not as a record needs it."""
     now = files.of(seen)
     match seen.role:
@@ -130,6 +143,9 @@ def detail(seen: FileSeen, files: FilesNow) -> str:
             return f"was changed by {by.by} since"
         case "write" | "found" if (reader := files.read_between.get(seen.path)) is not None:
             return f"was changed below, and {reader}"
+        case "write" | "left" if now != ABSENT and files.changed_plainly(seen.path, entry):
+            run, _, prompt = files.plainly[seen.path]
+            return f"was changed by plain {prompt} of run {run}: make that cell a step, and none of both runs again"
         case "write" if now in (others := files.elsewhere.get(seen.path, {})) and now is not None:
             return f"holds what {others[now]} left"
     if now == ABSENT:

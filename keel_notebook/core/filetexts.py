@@ -127,7 +127,7 @@ def file_texts(tree: ast.AST) -> FileTexts:
                 continue
             case ast.Attribute(attr=name) | ast.Name(id=name):
                 names.add(name)
-            case ast.Call() if _WRITES.match(call := last_name(node.func)):
+            case ast.Call() if _WRITES.match(call := last_name(node.func)) or _opens_anew(node):
                 given = set(_given(node))
                 written |= given
                 writes |= not given
@@ -150,6 +150,17 @@ def file_texts(tree: ast.AST) -> FileTexts:
         frozenset(written),
         frozenset(others),
     )
+
+
+def _opens_anew(call: ast.Call) -> bool:
+    """Whether it is ``open(…, "w")``."""
+    if not isinstance(call.func, ast.Name) or call.func.id != "open":
+        return False
+    modes = [*call.args[1:2], *(each.value for each in call.keywords if each.arg == "mode")]
+    return any(isinstance(mode, ast.Constant) and mode.value in _ANEW for mode in modes)
+
+
+_ANEW = frozenset({"w", "wb", "wt", "x", "xb", "xt"})
 
 
 def _texts_of(node: ast.AST) -> Iterable[str]:

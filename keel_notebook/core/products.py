@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from keel_notebook.core.fileholds import Later
+from keel_notebook.core.decide import Part
+from keel_notebook.core.done import DECISION, REFUSED
+from keel_notebook.core.fileholds import AHEAD, PLAIN, Later
 from keel_notebook.core.model import Digest, Entry, EntryId, Kind, Status
+from keel_notebook.core.units import ran_as
 
-_MET = frozenset({Kind.STEP, Kind.MARKER})
+_MET = frozenset({Kind.STEP, Kind.MARKER, Kind.PLAIN})
 
 
 Below = Mapping[str, Sequence[Later]]
@@ -23,8 +26,8 @@ Elsewhere = Mapping[str, Mapping[Digest, str]]
 def left_by_others(
     candidates: Sequence[Entry], entries: Sequence[Entry], step: str, *, run: int
 ) -> tuple[Below, Elsewhere]:
-    """What steps below ``step`` left in files that its records wrote, by the newest record of each; and what any
-    record ever left in them, of the step itself and of others.
+    """What steps below ``step`` left in files that its records wrote, by the newest record of each, and plain cells
+    that wrote them anew; and what any record ever left in them, of the step itself and of others.
 
     Args:
         candidates: the records of the step that may be replayed.
@@ -35,10 +38,22 @@ def left_by_others(
     if not any(seen.role == "write" for entry in candidates for seen in entry.files):
         return {}, {}
     wrote = [entry for entry in entries if entry.kind is Kind.STEP and entry.status is Status.OK and _left(entry)]
-    newest = {entry.step: entry for entry in wrote}
+    plain = [entry for entry in entries if entry.kind is Kind.PLAIN and _left(entry)]
+    newest = {called(entry): entry for entry in (*wrote, *plain)}
     met = _first_met(entries, {step, *newest})
     below = {name for name in newest if name != step and _is_below(met.get(step, {}), met.get(name, {}), run)}
     return _later(newest[name] for name in sorted(below)), _by_path(wrote)
+
+
+def called(entry: Entry) -> str:
+    """What stands for a cell that changed a file: a step's name, or ``plain`` and the text of a plain cell."""
+    return entry.step or PLAIN + entry.source
+
+
+def changed_plainly(entries: Iterable[Entry]) -> dict[str, tuple[int, int, str]]:
+    """By path: the run and the place in it of the last plain cell that changed a file of a step; and its prompt."""
+    plain = (entry for entry in entries if entry.kind is Kind.PLAIN and entry.files)
+    return {seen.path: (e.run, e.seq, ran_as(e.occurrence)) for e in plain for seen in e.files}
 
 
 def unsettled(candidates: Sequence[Entry], entries: Sequence[Entry]) -> frozenset[EntryId]:
@@ -94,6 +109,19 @@ def asked_between(entries: Sequence[Entry], step: str, last: Mapping[str, str]) 
     return found
 
 
+def refused_for(entries: Iterable[Entry]) -> dict[str, str]:
+    """By path, which step was refused last because the file held what a step below had left; a clause. The steps
+    above execute in the next pass, so that it finds the file as they leave it."""
+    newest = {e.step: e for e in entries if e.kind is Kind.STEP or (e.kind is Kind.MARKER and e.key == DECISION)}
+    return {
+        path: f"step {name} was refused for it"
+        for name, entry in newest.items()
+        if entry.kind is Kind.MARKER and entry.ambient.get("decision") == REFUSED
+        for part, path, *_, detail in entry.ambient.get("differs", ())
+        if part == Part.FILE and detail == AHEAD
+    }
+
+
 def _asked(entry: Entry, paths: Iterable[str]) -> set[str]:
     sized = {seen.path for seen in entry.files if seen.role == "stat"}
     imported = [f"/{item.name}" for item in entry.inputs if item.name.endswith(".py")]
@@ -107,7 +135,7 @@ def _later(entries: Iterable[Entry]) -> Below:
     for entry in entries:
         read = {seen.path: seen.digest for seen in entry.files if seen.role == "found"}
         for path, digest in _left(entry).items():
-            found.setdefault(path, []).append(Later(entry.step, digest, read.get(path)))
+            found.setdefault(path, []).append(Later(called(entry), digest, read.get(path)))
     return found
 
 
@@ -126,7 +154,7 @@ def _left(entry: Entry) -> dict[str, Digest]:
 def _first_met(entries: Sequence[Entry], steps: set[str]) -> dict[str, dict[int, int]]:
     met: dict[str, dict[int, int]] = {}
     for entry in entries:
-        if entry.step in steps and entry.kind in _MET:
-            seqs = met.setdefault(entry.step, {})
+        if entry.kind in _MET and (name := called(entry)) in steps:
+            seqs = met.setdefault(name, {})
             seqs[entry.run] = min(entry.seq, seqs.get(entry.run, entry.seq))
     return met

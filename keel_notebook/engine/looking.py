@@ -16,7 +16,14 @@ from keel_notebook.core.fileholds import ABSENT, FilesNow
 from keel_notebook.core.ids import text_digest
 from keel_notebook.core.model import Digest, Entry, FileSeen, FlowId, Input
 from keel_notebook.core.ports import FlowRecords
-from keel_notebook.core.products import asked_between, left_by_others, plain_between, unsettled
+from keel_notebook.core.products import (
+    asked_between,
+    changed_plainly,
+    left_by_others,
+    plain_between,
+    refused_for,
+    unsettled,
+)
 from keel_notebook.core.readers import read_later, replayed_without
 from keel_notebook.engine.attempt import StepNow
 from keel_notebook.engine.lanes import LaneKeeper
@@ -121,7 +128,8 @@ class Looking:
         below, elsewhere = left_by_others(candidates, records.entries, name, run=self._runner.run)
         rewritten, ahead = self._senses.rewritten(asked, name), self._ahead()
         half = unsettled(candidates, records.entries)
-        files = FilesNow(self._senses.files_now(asked), below, elsewhere, rewritten, ahead, half)
+        plainly = changed_plainly(records.entries)
+        files = FilesNow(self._senses.files_now(asked), below, elsewhere, rewritten, ahead, half, plainly)
         wrote = {seen.path: seen.digest for seen in asked if seen.role == "write"}
         last = {path: step for path, left in wrote.items() if (step := files.of_below(path, left))}
         if not last:
@@ -132,8 +140,8 @@ class Looking:
             return newest.code if newest is not None else None
 
         ran = partial(plain_between, records.entries, name)
-        sized = asked_between(records.entries, name, last)
-        return replace(files, read_between={**sized, **self._senses.read_between(name, last, code_of, ran)})
+        asking = asked_between(records.entries, name, last) | refused_for(records.entries)
+        return replace(files, read_between={**asking, **self._senses.read_between(name, last, code_of, ran)})
 
     def _ahead(self) -> dict[str, Digest]:
         """Files that are further on than this pass still, because no cell of this kernel wrote them since."""

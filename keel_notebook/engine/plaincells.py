@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from keel_notebook.core.auto import AUTO
 from keel_notebook.core.dotted import PATCHED, value_at
-from keel_notebook.core.model import Entry, FlowId, Input, Kind, NotStored, Problem, Status, entry_id
+from keel_notebook.core.model import Entry, FileSeen, FlowId, Input, Kind, NotStored, Problem, Status, entry_id
 from keel_notebook.core.ports import Changed
+from keel_notebook.core.reads import CellNames
 from keel_notebook.core.within import identities_within
 from keel_notebook.engine.attempt import Attempt, Outcome
 from keel_notebook.engine.parts import Parts
@@ -109,11 +110,17 @@ class PlainCells:
     """Keeps what cheap cells leave."""
 
     def __init__(
-        self, parts: Parts, *, about: Callable[[Any], int], still: Callable[[str, Callable[[int], bool]], bool]
+        self,
+        parts: Parts,
+        about: Callable[[Any], int],
+        still: Callable[[str, Callable[[int], bool]], bool],
+        changed_files: Callable[[CellNames], tuple[FileSeen, ...]],
     ) -> None:
         """``about`` tells a value's size in bytes. ``still`` tells whether a large name surely holds what a step left
-        in it; it asks before it looks at that many bytes."""
+        in it; it asks before it looks at that many bytes. ``changed_files``: what the running cell did to files that
+        steps left."""
         self._parts = parts
+        self._changed_files = changed_files
         self._about = about
         self._still = still
         self.budget = Budget()
@@ -135,8 +142,8 @@ class PlainCells:
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
         parts.ambient_inputs.cell_ran(attempt.now.source)
-        self.told(attempt.now)
-        entry, changed = self._kept(_ended(attempt.entry, outcome, took), attempt.snapshot, attempt.ambient)
+        ended = replace(_ended(attempt.entry, outcome, took), files=self.told(attempt.now))
+        entry, changed = self._kept(ended, attempt.snapshot, attempt.ambient)
         parts.journal.append(entry)
         return Left(attempt.now, entry, changed)
 
@@ -145,18 +152,19 @@ class PlainCells:
         parts = self._parts
         took = parts.clock.monotonic() - attempt.began
         parts.ambient_inputs.close(attempt.used, now.source)
-        self.told(now)
+        files = self.told(now)
         parts.tap.close()
         parts.world.close()
-        plain = _ended(self._entry(now, attempt.entry), outcome, took)
+        plain = replace(_ended(self._entry(now, attempt.entry), outcome, took), files=files)
         entry, changed = self._kept(plain, attempt.snapshot, attempt.ambient)
         if attempt.recorded:
             parts.journal.append(entry)
         return Left(now, entry, changed)
 
-    def told(self, now: PlainNow) -> None:
-        """A plain cell ran, kept by whoever: what it told libraries counts."""
+    def told(self, now: PlainNow) -> tuple[FileSeen, ...]:
+        """A plain cell ran, kept by whoever: what it told libraries counts. What it did to files of steps."""
         self._parts.ambient_inputs.ran_plainly(now.parsed.parsed.tree)
+        return self._changed_files(now.parsed.names)
 
     def _entry(self, now: PlainNow, begun: Entry | None = None) -> Entry:
         journal = self._parts.journal

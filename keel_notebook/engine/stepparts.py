@@ -43,8 +43,8 @@ class Senses(Struct, frozen=True):
     """By path, why a file that a step below changed is needed as a step leaves it (``capture.between``)."""
     names_file: Callable[[Any, str], bool]
     """Whether an analysed cell names a file for more than writing it anew."""
-    stands: Callable[[str], None]
-    """Told that the files of a step are now as it leaves them: it was executed and recorded, or replayed."""
+    stands: Callable[[str, Iterable[FileSeen]], None]
+    """Told that these files of a step are now as it leaves them: it was executed and recorded, or replayed."""
     file_seen: Callable[[str, str], FileSeen]
     tied: Callable[[str], Collection[str]]
     """Other names that hold the value of a name, or a part of it: putting the name alone back would part them."""
@@ -164,7 +164,7 @@ def too_far(step: str, path: str, made_by: str) -> DivergenceError:
     return DivergenceError(
         step=step,
         detail=f"{path} holds what this step or one below it left, and step {made_by}, which writes it, was replayed",
-        next=f"`%keel rerun {made_by}` and run its cell, then go on from there; or `%keel rerun {step} --as-is` "
+        next=f"Run All once more: {made_by} executes then, and {step} after it; or `%keel rerun {step} --as-is` "
         f"to execute it on what {path} holds now.",
     )
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from keel_notebook.core import decide as d
 from keel_notebook.core import journalfiles, lifecycle, sharing
 from keel_notebook.core.done import EXECUTED, REFUSED, REPLAYED, SKIPPED, StepDone
-from keel_notebook.core.fileholds import WRITTEN_ONLY, ahead_after, same
+from keel_notebook.core.fileholds import AHEAD, WRITTEN_ONLY, ahead_after, same
 from keel_notebook.core.model import Entry, FlowId, Kind, Status
 from keel_notebook.core.provenance import BY_ORIGIN, LEFT, of_data
 from keel_notebook.core.states import same_code_as
@@ -156,7 +156,8 @@ class Stepper(Looking):
         for path, (_, made_by) in sorted(self._ledger.ahead.items()):
             if path in look.facts.files.ahead and not look.step.as_is and self._would_read(look, path, made_by):
                 refusal = too_far(look.step.name, path, made_by)
-                raise self.refused(look, refusal, f"{path} is further on", ())
+                further = d.Difference(d.Part.FILE, path, detail=AHEAD)
+                raise self.refused(look, refusal, f"{path} is further on", (further,))
 
     def _would_read(self, look: Look, path: str, made_by: str) -> bool:
         newest = lifecycle.newest_ok(look.records, look.step.name)
@@ -275,7 +276,7 @@ class Stepper(Looking):
         else:
             self._ledger.note(done)
         if done.entry is not None:
-            self._senses.stands(done.step)
+            self._senses.stands(done.step, entry.files)
             self._ledger.went(done.step, dict.fromkeys(seen.path for seen in entry.files))
 
     def unrecorded(self, body: Body, why: str) -> None:
@@ -295,7 +296,7 @@ class Stepper(Looking):
             now(step, REPLAYED), entry=entry.entry, why=swap.decision.why, replay_s=took, took_s=entry.took_s
         )
         self._write_down(done, step.flow)
-        self._senses.stands(step.name)
+        self._senses.stands(step.name, entry.files)
         self._ledger.went(step.name, swap.ahead)
 
     def retire(self, step: StepNow, key: str) -> None:

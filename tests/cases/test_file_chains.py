@@ -126,7 +126,8 @@ def test_an_edited_step_reads_what_the_steps_above_it_leave_and_not_what_those_b
         nb.close()
 
 
-def test_where_nobody_could_tell_beforehand_a_step_stops_that_would_read_a_later_state(tmp_path):
+@pytest.mark.parametrize("same_kernel", [True, False])
+def test_where_nobody_could_tell_beforehand_a_step_stops_that_would_read_a_later_state(tmp_path, same_kernel):
     """E031, and the way out works: the file is never read as a later step left it."""
     texts = (WRITE_1, UP.replace("+ 1", "+ k"))
     steps = (f"%%keel_step s{n}\nhit('s{n}')\n{text}" for n, text in enumerate(texts))
@@ -138,10 +139,12 @@ def test_where_nobody_could_tell_beforehand_a_step_stops_that_would_read_a_later
         assert "KEEL-E031" in shown[-1].error
         assert "a.txt holds what this step or one below it left" in shown[-1].error
         assert nb.hits == "s0 s1"
-        nb.execute("%keel rerun s0")
-        assert [nb.run(at).status for at in (1, 2)] == ["ok", "ok"]
-        assert nb.run(3).text == "11\n"
+        shown = (nb.run_all if same_kernel else nb.rerun)()
+        assert "step s1 was refused for it" in shown[1].stderr
+        assert shown[-1].text == "11\n", "Run All once more is the way out"
         assert nb.hits == "s0 s1 s0 s1"
+        assert nb.rerun()[-1].text == "11\n"
+        assert nb.hits == "s0 s1 s0 s1", "and none of both runs again then"
     finally:
         nb.close()
 
