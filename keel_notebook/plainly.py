@@ -52,8 +52,10 @@ class Plainly(Struct, frozen=True):
         if not ran.early:
             ledger.ids.update({name: id(space[name]) for name in bound if name in space})
         suspects = names.mutation_suspects
-        if suspects and (ledger.digests or ledger.defined):  # what functions of the notebook change, nobody names here
-            suspects |= attached.reach(suspects, names)
+        if ledger.digests or ledger.defined:  # what functions of the notebook change or bind, nobody names here
+            suspects |= attached.reach(suspects, names) if suspects else suspects
+            reached = (attached.reach(names.reads | bound, names) | bound) & space.keys()
+            suspects |= frozenset().union(*(self.kernel.definitions.stores(space[name]) for name in reached))
         changed = self._changed(attached, ran, suspects - bound)
         source = attached.kept_source(cell.raw)
         for name, text in _defined(source, bound, space):

@@ -195,7 +195,6 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
     watch = NameWatch(shell, compared, definitions)
     files = Files(root=cwd, salt=journal.salt, now_ns=lambda: int(clock.now() * 1e9))
     namespace: dict[str, Any] = shell.user_ns
-
     origins_watch = NameWatch(shell, compared, definitions)  # apart from the one that watches the running cell
     provenance = Provenance(kernel.ledger, origin_senses(namespace, digester, definitions, files, origins_watch))
     at_work = partial(now_at_work, shell)
@@ -256,7 +255,8 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         files=StepFiles(file_watch, namespace, definitions),
         lane=lambda: lanes.current,
         references=References(
-            codec, namespace, digest_of, journal.records, kernel.ledger.stored, journal_id(journal.salt)
+            *(codec, namespace, digest_of, journal.records),
+            *(kernel.ledger.stored, definitions.is_local, journal_id(journal.salt)),
         ),
         kept_inputs=kept_inputs,
         about=sizes.about,

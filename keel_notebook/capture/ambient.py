@@ -12,7 +12,7 @@ from typing import Any
 import msgpack
 from msgspec import Struct
 
-from keel_notebook.capture import ambient_libraries, ambient_modules, ambient_python
+from keel_notebook.capture import ambient_accessors, ambient_libraries, ambient_modules, ambient_python
 from keel_notebook.capture.ambient_part import Lost, Part
 from keel_notebook.capture.generators import PART_OF
 from keel_notebook.capture.seeds import SEEDS
@@ -102,6 +102,7 @@ def default_parts(start: str | None) -> tuple[Part, ...]:
         *ambient_python.settings(start),
         ambient_modules.ModuleGlobals(),
         *ambient_libraries.settings(),
+        ambient_accessors.Accessors(),
         ambient_python.Random(),
         *ambient_libraries.generators(),
     )

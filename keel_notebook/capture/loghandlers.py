@@ -48,7 +48,7 @@ def held_by_handlers(values: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _logs(value: Any, logging: Any) -> bool:
-    return value is logging or isinstance(value, logging.Logger | logging.LoggerAdapter)
+    return value is logging or issubclass(type(value), logging.Logger | logging.LoggerAdapter)
 
 
 def _handlers(logging: Any) -> list[Any]:

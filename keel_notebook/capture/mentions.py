@@ -128,7 +128,7 @@ def _inside(part: Any, kind: type, is_persons: Callable[[type], bool]) -> list[A
     if kind in _CONTAINERS or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
         return [each for each, _ in zip(part, range(_MOST_PARTS), strict=False)]
     if issubclass(kind, dict):
-        return [each for pair, _ in zip(part.items(), range(_MOST_PARTS), strict=False) for each in pair]
+        return [each for pair, _ in zip(dict.items(part), range(_MOST_PARTS), strict=False) for each in pair]
     if issubclass(kind, MethodType | BuiltinFunctionType) or kind.__name__ == "nb_bound_method":
         return [] if isinstance(part.__self__, ModuleType) else [part.__self__]
     if issubclass(kind, functools.partial):
@@ -167,4 +167,5 @@ _LAZY: dict[str, Callable[[Any], Any]] = {
 
 def remembers(value: Any) -> bool:
     """Whether a function keeps its results (``lru_cache`` and its like)."""
-    return callable(getattr(type(value), "cache_info", None)) or callable(getattr(value, "cache_info", None))
+    kept = value.__dict__ if type(value) is FunctionType else {}
+    return callable(getattr(type(value), "cache_info", None)) or callable(kept.get("cache_info"))

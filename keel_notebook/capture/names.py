@@ -14,6 +14,7 @@ from operator import or_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from keel_notebook.capture.accessors import accessors_among
 from keel_notebook.capture.aliases import Shared, arrays_under, bound_to_same, held_elsewhere, sharing
 from keel_notebook.capture.attributes import AttributeWatch
 from keel_notebook.capture.changed import Changed
@@ -30,8 +31,7 @@ from keel_notebook.core.ids import text_digest
 from keel_notebook.core.ports import Digested, Digester
 from keel_notebook.core.reads import CellNames
 
-_NOT_HERE = Digested(ABSENT)
-_THE_NOTEBOOK = text_digest("the notebook itself")
+_NOT_HERE, _THE_NOTEBOOK = Digested(ABSENT), text_digest("the notebook itself")
 _MISSING = object()
 _NONE: frozenset[str] = frozenset()
 
@@ -157,7 +157,7 @@ class NameWatch:
 
     def _unsaid(self, cell: CellNames, found: Iterable[str]) -> frozenset[str]:
         self._through_functions |= (logged := logged_into(found, self._shell.user_ns, self._definitions.of))
-        return logged | self._tables(cell, found)
+        return logged | accessors_among(found, self._shell.user_ns) | self._tables(cell, found)
 
     def _tables(self, cell: CellNames, found: Iterable[str]) -> frozenset[str]:
         """The tables that a query may be put together with: ``f"from {which}"``, in the cell or in a function of it."""

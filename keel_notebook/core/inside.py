@@ -36,6 +36,14 @@ def ways(name: str, value: Any) -> Iterator[tuple[str, Any]]:
                     yield way + step, part
 
 
+def in_module(name: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The same for the containers that a module holds: ``settings.PATHS``."""
+    for attribute, value in list(vars(module).items()):
+        if type(value) in (list, dict, set) and _WORD.match(attribute) and not attribute.startswith("__"):
+            yield f"{name}.{attribute}", value
+            yield from ways(f"{name}.{attribute}", value)
+
+
 def may_hold(value: Any) -> bool:
     """Whether a value is one that could be changed, or holds such values."""
     return not isinstance(value, _NOTHING_IN_IT)
@@ -76,7 +84,7 @@ def root_of(way: str) -> str:
 
 def _steps(thing: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(thing, dict):
-        for key in islice(list(thing), _MOST):
+        for key in islice(list(dict.keys(thing)), _MOST):
             if type(key) is int or (type(key) is str and len(key) <= _LONGEST_KEY and key.isprintable()):
                 yield f"[{key!r}]", dict.__getitem__(thing, key)
     elif type(thing) in (list, tuple):

@@ -126,7 +126,8 @@ class PutBack(Notes):
         return lost
 
     def _put_for_all(self, name: str, value: Any) -> None:
-        """Bind the name, and every other name of the object that it stood for: they were one and stay one."""
+        """Bind the name, and every other name of the object that it stood for, in local modules too: they were one and
+        stay one."""
         namespace = self._parts.namespace
         if "." in name:
             put_at(namespace, name, value)
@@ -135,6 +136,10 @@ class PutBack(Notes):
             old = namespace[name]
             for other in [other for other, thing in namespace.items() if thing is old]:
                 namespace[other] = value
+            if type(old) in (list, dict, set):
+                for module in self._parts.references.modules():
+                    for attribute in [attribute for attribute, thing in vars(module).items() if thing is old]:
+                        setattr(module, attribute, value)
         namespace[name] = value
 
     def put_back(self, name: str, entry: Entry) -> None:

@@ -6,13 +6,17 @@ a restart, and nothing is written twice. A reference never brings another conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+import contextlib
+import importlib
+import sys
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 from msgspec import Struct
 
 from keel_notebook.core.fileholds import same
-from keel_notebook.core.inside import follow, may_hold, reached, root_of, ways
+from keel_notebook.core.inside import follow, in_module, may_hold, reached, root_of, ways
 from keel_notebook.core.model import Digest, Entry, EntryId, FlowId, Input
 from keel_notebook.core.ports import PLAIN, Codec, FlowRecords, Known, Unpacked
 from keel_notebook.core.provenance import of_data
@@ -36,6 +40,8 @@ class References(Struct, frozen=True):
     records: Callable[[FlowId], FlowRecords]
     stored: Mapping[str, tuple[FlowId, Known]]
     """Names whose values the records of steps hold, as far as is known."""
+    is_local: Callable[[str], bool]
+    """Whether a module is one of the person's own."""
     journal_id: str
     """What the journal is called where somebody trusts it."""
 
@@ -72,6 +78,10 @@ class References(Struct, frozen=True):
         wanted = {id(value) for value in values if may_hold(value)} if flat else reached(values)
         wanted -= known.keys()
         found: dict[int, Known] = {}
+        for name, module in self._modules(step.inputs) if wanted else ():
+            for way, part in in_module(name, module):
+                if id(part) in wanted and (digest := self.digest(part)) is not None and len(found) < _MOST_INSIDE:
+                    found[id(part)] = Known(PLAIN, way, digest)
         for name in step.inputs if wanted else ():
             value = self.namespace.get(name)
             home, stored = self.stored.get(name, ("", None))
@@ -84,6 +94,22 @@ class References(Struct, frozen=True):
                     if digest is not None and not secret_text(way):
                         found[id(part)] = Known(one.entry, way, digest)
         return found
+
+    def modules(self) -> list[ModuleType]:
+        """The local modules that the notebook uses, as far as its names tell."""
+        names = {
+            value.__name__ if type(value) is ModuleType else value.__module__
+            for value in list(self.namespace.values())
+            if type(value) in (ModuleType, FunctionType) or isinstance(value, type)
+        }
+        return [sys.modules[name] for name in names if name in sys.modules and self.is_local(name)]
+
+    def _modules(self, names: Iterable[str]) -> Iterator[tuple[str, ModuleType]]:
+        """The local modules among a step's inputs, by their own names; those of packages left out."""
+        for name in names:
+            value = sys.modules.get(name[:-3]) if name.endswith(".py") else self.namespace.get(name)
+            if type(value) is ModuleType and self.is_local(value.__name__) and "." not in value.__name__:
+                yield value.__name__, value
 
     def moved(
         self, flow: FlowId, inputs: Iterable[Input], before: Mapping[str, int], values: Iterable[Any]
@@ -113,7 +139,15 @@ class References(Struct, frozen=True):
         It raises DamagedError (E051) or UntrustedError (E050) where a record is needed and not to be had.
         """
         found: Read = {} if read is None else read
-        return lambda known: self._resolve(known, entry.flow, sure, found)
+        imported = {item.name[:-3] for item in entry.inputs if item.name.endswith(".py")}
+
+        def resolve(known: Known) -> Any:
+            if known.entry == PLAIN and (module := root_of(known.name)) in imported - sys.modules.keys():
+                with contextlib.suppress(Exception):  # then its part comes back as a copy
+                    importlib.import_module(module)
+            return self._resolve(known, entry.flow, sure, found)
+
+        return resolve
 
     def _resolve(
         self,
@@ -123,9 +157,9 @@ class References(Struct, frozen=True):
         read: Read,
     ) -> Any:
         name = root_of(known.name)
-        if name in self.namespace:
+        if name in self.namespace or (known.entry == PLAIN and name in sys.modules):
             try:
-                live = follow(known.name, self.namespace[name])
+                live = follow(known.name, self.namespace.get(name, sys.modules.get(name)))
             except LookupError:
                 live = None
             if same(sure.get(known.name), known.digest) or same(self.digest(live), known.digest):

@@ -65,8 +65,11 @@ class ByCode:
         name = self._name(cls)
         if name is not None:
             return rebuild.named, (name, self._vouched(cls))
+        if type(cls).__module__ == "_ctypes":
+            raise Refused(cls, "a type of ctypes: what it describes is memory of C")
         make, args, state, *_, fill = self._cloudpickle().reducer_override(cls)
-        return make, args, (fill, state, self._definition(cls)), None, None, rebuild.fill_class
+        told = (fill, state, self._definition(cls), cls.__qualname__)
+        return make, args, told, None, None, rebuild.fill_class
 
     def function_reduce(self, function: FunctionType) -> Any:
         """A function: as pickle does it, by name, or as its code."""

@@ -138,10 +138,12 @@ class Rebuild:
             linecache.cache.setdefault(name, (len(source), None, lines, name))
         self._learned(built, definition)
 
-    def fill_class(self, built: type, state: tuple[Any, Any, Any]) -> None:
-        """What a class carries, by cloudpickle's own means."""
-        fill, carried, definition = state
+    def fill_class(self, built: type, state: tuple[Any, ...]) -> None:
+        """What a class carries, by cloudpickle's own means, and its whole name (older records do not know it)."""
+        fill, carried, definition, *qualname = state
         fill(built, carried)
+        if qualname:
+            built.__qualname__ = qualname[0]
         self._learned(built, definition)
 
     def fill_read_only(self, built: Any, state: tuple[Any, dict[str, Any] | None]) -> None:

@@ -80,6 +80,8 @@ x = 1; y = 2
         ("fill = rows.append\n# ---\nfill(2)", "rows box get"),
         ("get().append(2)", "rows box get"),
         ("def more(): rows.append(2)\n# ---\nmore()", "rows box get"),
+        ("def again():\n    global rows\n    rows = [2]\n# ---\nagain()", "rows"),
+        ("def again():\n    global rows\n    rows = [2]\nagain()", "rows"),
         ("print(o, rows, box)", ""),
         ("p = K(); print(K.n, get())", ""),
     ],

@@ -21,6 +21,10 @@ class Book:
         """All cells from the top in a new process, and then ``more``; stops at an error."""
         return self._zygote.run(self.folder, [LOAD, HIT, *self.cells, *more])
 
+    def run_all_after(self, *first: str) -> Run:
+        """All cells in a new process, after others that are no cells of the notebook."""
+        return self._zygote.run(self.folder, [LOAD, HIT, *first, *self.cells])
+
     def shows(self, *more: str) -> str:
         """What the last cell of a whole run prints."""
         run = self.run_all(*more)
