@@ -20,7 +20,7 @@ from keel_notebook.capture.filewatch import FileWatch
 from keel_notebook.capture.names import NameWatch
 from keel_notebook.capture.notebookfile import NotebookFile
 from keel_notebook.capture.opens import Opens
-from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_messages
+from keel_notebook.capture.outputs import make_tap, pack_messages, unpack_live, unpack_messages
 from keel_notebook.capture.running import now_at_work
 from keel_notebook.capture.world import World
 from keel_notebook.core.atwork import NOBODY, AtWork
@@ -252,6 +252,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
         namespace=namespace,
         pack_messages=pack_messages,
         unpack_messages=unpack_messages,
+        unpack_live=unpack_live,
         files=StepFiles(file_watch, namespace, definitions),
         lane=lambda: lanes.current,
         references=References(

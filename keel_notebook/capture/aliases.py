@@ -65,12 +65,12 @@ def changed_with(
     if not suspects or not names:
         return set()
     values = [namespace[name] for name in suspects if name in namespace]
-    classes = tuple(value for value in values if isinstance(value, type))
+    classes = tuple(value for value in values if issubclass(type(value), type))
     there = {name: namespace[name] for name in names if name in namespace}
     instances = {
         name
         for name, value in (there if classes else {}).items()
-        if any(isinstance(part, classes) for part, _ in islice(parts(value, without), _MOST_PER_NAME))
+        if any(issubclass(type(part), classes) for part, _ in islice(parts(value, without), _MOST_PER_NAME))
     }
     return {*suspects} & {*names} | sharing(values, there, without=without).names | instances
 

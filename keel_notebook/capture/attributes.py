@@ -67,7 +67,7 @@ class SetAttributes:
         """The package of the module or class that a dotted name starts with; "" where it is the notebook's own."""
         root = path.partition(".")[0]
         owner = self._namespace.get(root, sys.modules.get(root))
-        return _home(owner) if isinstance(owner, types.ModuleType | type) else ""
+        return _home(owner) if issubclass(type(owner), types.ModuleType | type) else ""
 
 
 def attributes_set(tree: ast.AST) -> Iterator[str]:
@@ -98,9 +98,9 @@ def _attribute_set(node: ast.AST) -> str:
 
 def _home(value: Any) -> str:
     """The package that a value comes from: of a module itself, of anything else its class."""
-    if isinstance(value, types.ModuleType):
+    if issubclass(type(value), types.ModuleType):
         return _top(value.__name__)
-    home = (value if isinstance(value, type) else type(value)).__module__
+    home = (value if issubclass(type(value), type) else type(value)).__module__
     return _top(home) if isinstance(home, str) and home not in ("__main__", "builtins") else ""
 
 
@@ -178,12 +178,12 @@ class AttributeWatch:
         }, before.keys() - now.keys()
 
     def _seen(self, value: Any) -> tuple[Any, Digest | None]:
-        apart = isinstance(value, (Registered, *_CODE, type, types.ModuleType))
+        apart = issubclass(type(value), (Registered, *_CODE, type, types.ModuleType))
         still = type(value) in IMMUTABLE or apart or value is _MISSING
         return value, None if still else self._digester.digest(value).digest
 
     def _differs(self, before: tuple[Any, Digest | None] | None, value: Any) -> bool:
-        if isinstance(value, Registered):  # made anew for each look
+        if issubclass(type(value), Registered):  # made anew for each look
             return before is None or before[0] != value
         if before is None or before[0] is not value:
             return True

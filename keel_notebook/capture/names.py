@@ -140,7 +140,7 @@ class NameWatch:
             return None
         if value is _MISSING:
             return _NOT_HERE
-        pythons = isinstance(value, BuiltinFunctionType | type) and value.__module__ in ("builtins", "io", "_io")
+        pythons = issubclass(type(value), BuiltinFunctionType | type) and value.__module__ in ("builtins", "io", "_io")
         return None if pythons or type(value).__module__ == "_sitebuiltins" else digest(value)  # a cell set it
 
     def _digested_attribute(self, name: str, digest: Callable[[Any], Digested]) -> Digested:

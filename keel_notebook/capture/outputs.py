@@ -20,7 +20,16 @@ from keel_notebook.core.secrets import masked_text
 from keel_notebook.core.shown import Caps
 from keel_notebook.errors import DamagedError
 
-__all__ = ["KernelTap", "ShellTap", "has_script", "make_tap", "pack_messages", "sanitised", "unpack_messages"]
+__all__ = [
+    "KernelTap",
+    "ShellTap",
+    "has_script",
+    "make_tap",
+    "pack_messages",
+    "sanitised",
+    "unpack_live",
+    "unpack_messages",
+]
 
 SCHEMA = "keel.outputs/v1"
 _LONG = 1
@@ -34,15 +43,17 @@ def make_tap(shell: Any, *, caps: Caps | None = None) -> Tap:
     return ShellTap(shell, caps=caps)
 
 
-def pack_messages(messages: Iterable[Message]) -> bytes:
+def pack_messages(messages: Iterable[Message], live: Iterable[Message] = ()) -> bytes:
     """Messages as MessagePack: ``{"schema", "messages": [[kind, content, metadata, buffers], …]}``.
 
-    What has the shape of a credential is masked in their texts: it is never written in clear (C103).
+    ``live`` are those for a kernel in which the widgets live; what is the same in both is its number there. What has
+    the shape of a credential is masked in their texts: it is never written in clear (C103).
     """
-    wire = [[m.kind, _masked(m.content), dict(m.metadata), list(m.buffers)] for m in messages]
-    packed: bytes = msgpack.packb(
-        {"schema": SCHEMA, "messages": wire}, default=_long, unicode_errors="surrogatepass", use_bin_type=True
-    )
+    wire = [_wire(message) for message in messages]
+    content: dict[str, Any] = {"schema": SCHEMA, "messages": wire}
+    if also := [_wire(message) for message in live]:
+        content["live"] = [wire.index(one) if one in wire else one for one in also]
+    packed: bytes = msgpack.packb(content, default=_long, unicode_errors="surrogatepass", use_bin_type=True)
     return packed
 
 
@@ -55,6 +66,21 @@ def unpack_messages(packed: bytes) -> tuple[Message, ...]:
         return tuple(Message(kind, content, meta, tuple(buffers)) for kind, content, meta, buffers in wire["messages"])
     except (ValueError, KeyError, TypeError, msgpack.UnpackException) as problem:
         raise DamagedError(what="the output", detail=f"it does not decode ({type(problem).__name__})") from problem
+
+
+def unpack_live(packed: bytes) -> tuple[Message, ...]:
+    """The messages for a kernel in which the widgets live, if there were any. Raises as ``unpack_messages`` does."""
+    messages = unpack_messages(packed)
+    wire = msgpack.unpackb(packed, ext_hook=_read_long, unicode_errors="surrogatepass", strict_map_key=False)
+    return tuple(messages[one] if isinstance(one, int) else _read(*one) for one in wire.get("live", ()))
+
+
+def _wire(message: Message) -> list[Any]:
+    return [message.kind, _masked(message.content), dict(message.metadata), list(message.buffers)]
+
+
+def _read(kind: str, content: Any, meta: Any, buffers: Any) -> Message:
+    return Message(kind, content, meta, tuple(buffers))
 
 
 def _masked(value: Any) -> Any:

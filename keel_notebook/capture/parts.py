@@ -82,8 +82,8 @@ def inside(thing: Any) -> list[Any]:
 
 
 def too_large(thing: Any) -> bool:
-    """Whether a container holds more than is looked at."""
-    return isinstance(thing, _CONTAINERS) and len(thing) > MOST
+    """Whether a container holds more than is looked at. By its type: a weak proxy fails when asked for its class."""
+    return issubclass(type(thing), _CONTAINERS) and len(thing) > MOST
 
 
 def _opened(thing: Any, way: str) -> Iterable[Part]:

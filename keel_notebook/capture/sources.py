@@ -43,7 +43,9 @@ class Sources:
                 thing = unwrapped(found_in(names, name))
                 if id(thing) not in seen and (inner := self._tree(thing)) is not None:
                     seen.add(id(thing))
-                    todo.append((inner, thing.__globals__ if isinstance(thing, FunctionType) else self._namespace))
+                    todo.append(
+                        (inner, thing.__globals__ if issubclass(type(thing), FunctionType) else self._namespace)
+                    )
         return found
 
     def full(self, name: str) -> str:
@@ -66,11 +68,11 @@ class Sources:
         thing = found_in(self._namespace, name)
         inner = self._tree(unwrapped(thing))
         functions = [node for node in ast.walk(inner) if isinstance(node, ast.FunctionDef)] if inner else []
-        return functions[0] if functions and isinstance(thing, FunctionType) else full_name(thing) or None
+        return functions[0] if functions and issubclass(type(thing), FunctionType) else full_name(thing) or None
 
     def _tree(self, thing: Any) -> ast.AST | None:
         """The code of a function or class of the notebook or of a local module."""
-        if not isinstance(thing, FunctionType | type):
+        if not issubclass(type(thing), FunctionType | type):
             return None
         known = self._trees.get(id(thing))
         if known is None or known[0] is not thing:
@@ -94,10 +96,10 @@ def found_in(names: Mapping[str, Any], dotted: str) -> Any:
     first, *rest = dotted.split(".")
     thing = names.get(first)
     for part in rest:
-        if not isinstance(thing, ModuleType | type):
+        if not issubclass(type(thing), ModuleType | type):
             return None
         try:
-            thing = inspect.getattr_static(thing, part) if isinstance(thing, type) else vars(thing)[part]
+            thing = inspect.getattr_static(thing, part) if issubclass(type(thing), type) else vars(thing)[part]
         except (AttributeError, KeyError):
             return None
     return thing
@@ -114,15 +116,15 @@ def _full(names: Mapping[str, Any], dotted: str) -> str:
 
 def full_name(thing: Any) -> str:
     """The full name of a module, class or function; empty for anything else."""
-    if isinstance(thing, ModuleType):
-        return thing.__name__
-    if isinstance(thing, type | FunctionType):
+    if issubclass(type(thing), ModuleType):
+        return str(thing.__name__)
+    if issubclass(type(thing), type | FunctionType):
         return f"{thing.__module__}.{thing.__qualname__}"
-    if isinstance(thing, BuiltinFunctionType | MethodType):
+    if issubclass(type(thing), BuiltinFunctionType | MethodType):
         owner = thing.__self__
-        if isinstance(owner, ModuleType):
+        if issubclass(type(owner), ModuleType):
             return f"{owner.__name__}.{thing.__name__}"
-        owner = owner if isinstance(owner, type) else type(owner)
+        owner = owner if issubclass(type(owner), type) else type(owner)
         return f"{owner.__module__}.{owner.__qualname__}.{thing.__name__}"
     if type(thing).__name__ == "cython_function_or_method":
         return f"{thing.__module__}.{thing.__name__}"

@@ -14,11 +14,15 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
+from msgspec.structs import replace
+
 from keel_notebook.aside import STRAY, parent_of
+from keel_notebook.capture import livewidgets
 from keel_notebook.capture.outstreams import OutStreams
 from keel_notebook.capture.threads import at_work
 from keel_notebook.capture.world import Children
 from keel_notebook.core.fold import KINDS, Fold
+from keel_notebook.core.live import CATCH, Live, needed
 from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import Caps
 from keel_notebook.errors import InternalError
@@ -43,6 +47,7 @@ class KernelTap:
         self._caps = caps
         self._children = children or Children()
         self._recording: _Recording | None = None
+        self._live = Live()
         self._streams = OutStreams(self._kernel, perf_counter)
         self._unmark: list[Callable[[], None]] = []
         self._listen()
@@ -62,7 +67,7 @@ class KernelTap:
 
         Raises InternalError (E040) where recording itself failed: the cell's output was shown, but is not recorded.
         """
-        recording = self._recording
+        recording, self._live = self._recording, Live()
         if recording is None:
             return ()
         try:
@@ -73,16 +78,27 @@ class KernelTap:
             self._recording = None  # C19: what comes later is shown, and credited to nobody
             for unmark in self._unmark:
                 unmark()
-        return recording.finish()
+        messages = recording.finish()
+        live = recording.live()
+        self._live = replace(live, made=livewidgets.made(live.made))
+        return messages
 
-    def replay(self, messages: Sequence[Message]) -> None:
+    def live(self) -> Live:
+        """What the cell that was closed last showed of live widgets."""
+        return self._live
+
+    def replay(self, messages: Sequence[Message], live: Sequence[Message] = ()) -> None:
         """Send recorded messages again as the running cell's own, in their order, behind what it printed so far."""
-        if not messages:
+        sent = live if live and livewidgets.all_alive(needed(tuple(live))) else messages
+        if not sent:
             return
         self._streams.flush()
         parent = self._shell.get_parent()
-        for message in messages:
+        for message in sent:
             content = dict(message.content)
+            if message.kind == CATCH:
+                livewidgets.catch(content["model_id"], _header(parent).get("msg_id", "") if content["on"] else "")
+                continue
             if message.kind == "error":
                 continue  # kept for history: an error is never replayed (C67)
             if message.kind == "execute_result":
@@ -195,6 +211,11 @@ class _Recording:
                 self.noted += 1
         except Exception as fault:  # noqa: BLE001 - told in close(): a fault of the recording is not one of the cell
             self._fault = fault
+
+    def live(self) -> Live:
+        """The same with live widgets. After ``finish``."""
+        with self._lock:
+            return self._fold.live()
 
     def finish(self) -> tuple[Message, ...]:
         """What was noted, folded. Raises InternalError (E040) where something could not be noted."""

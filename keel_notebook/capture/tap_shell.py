@@ -9,6 +9,7 @@ from typing import Any
 
 from keel_notebook.capture.threads import at_work
 from keel_notebook.core.fold import Fold
+from keel_notebook.core.live import Live
 from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import Caps
 
@@ -50,7 +51,11 @@ class ShellTap:
             fold, self._fold = self._fold, None
         return fold.finish() if fold is not None else ()
 
-    def replay(self, messages: Sequence[Message]) -> None:
+    def live(self) -> Live:
+        """Nothing: a terminal shows no widgets."""
+        return Live()
+
+    def replay(self, messages: Sequence[Message], live: Sequence[Message] = ()) -> None:  # noqa: ARG002 - see ``live``
         """Print and display recorded messages again."""
         shell = self._shell
         for message in messages:

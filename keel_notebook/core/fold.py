@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from keel_notebook.core.live import Live
 from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import Caps, Shown
 from keel_notebook.core.still import Widgets
@@ -62,8 +63,8 @@ class Fold:
         if message.kind.startswith("comm_"):
             self._widgets.feed(message)
             return
-        if elsewhere := self._widgets.caught_elsewhere():
-            self._cell.stand_in(elsewhere, key=str(elsewhere.content["data"]))
+        if caught := self._widgets.caught():
+            self._cell.stand_in(caught, key=str(caught.content["data"]))
         area = self._widgets.catcher() or self._cell
         match message.kind:
             case "stream":
@@ -84,3 +85,7 @@ class Fold:
         if stills == messages:
             return tuple(messages)
         return fold(stills, cap_bytes=self._caps.text, rich_cap_bytes=self._caps.rich)
+
+    def live(self) -> Live:
+        """The same as it was shown, with live widgets; nothing where there were none."""
+        return self._widgets.live(self._cell.messages())

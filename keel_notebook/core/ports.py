@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from keel_notebook.core.live import Live
 from keel_notebook.core.model import Blob, Digest, Entry, EntryId, FlowId, NotStored, Payload, Write
 from keel_notebook.errors import KeelError
 
@@ -188,7 +189,7 @@ class Definitions(Protocol):
         """``module`` for many names while nobody changes anything."""
 
     def is_local(self, module: str) -> bool:
-        """Whether a module counts by its source: the person's own, not installed."""
+        """Whether a module counts by its source: the person's own."""
 
 
 class Digester(Protocol):
@@ -226,18 +227,28 @@ class Unpacked(Struct, frozen=True):
     has_result: bool = False
     gone: Mapping[str, str] = {}
     """Names that cannot be read back, each with the reason, where only a part was asked for."""
+    awake: frozenset[str] = frozenset()
+    """Names of live widgets: the object that comes back is the one to bind."""
+    wake: Callable[[], Sequence[str]] = tuple
+    """Connects live widgets, when the values are put back. Gives what could not be, in words."""
 
 
 class Codec(Protocol):
     """One payload graph per step: aliases between its names survive."""
 
     def pack(
-        self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known], digested: bool = True
+        self,
+        names: Mapping[str, Any],
+        *,
+        result: tuple[Any] | None,
+        known: Mapping[int, Known],
+        digested: bool = True,
+        shown: Sequence[Any] = (),
     ) -> Packed:
-        """Write the values of ``names`` (and the one-element tuple ``result``) as one graph.
+        """Write the values of ``names`` (and the one-element tuple ``result``, and widgets ``shown``) as one graph.
 
         ``known`` maps ``id(object)`` to where it is journaled already; without ``digested`` no digests are found out.
-        What cannot be stored is no error: it is left out and named in ``not_stored``. Raises what the journal raises.
+        What cannot be stored is left out and named in ``not_stored``. Raises what the journal raises.
         """
 
     def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any], partly: bool = False) -> Unpacked:
@@ -267,8 +278,11 @@ class Tap(Protocol):
     def close(self) -> tuple[Message, ...]:
         """Stop, and give the messages: folded, capped, in order."""
 
-    def replay(self, messages: Sequence[Message]) -> None:
-        """Send recorded messages again as the running cell's own."""
+    def live(self) -> Live:
+        """What the cell that was closed last showed of live widgets."""
+
+    def replay(self, messages: Sequence[Message], live: Sequence[Message] = ()) -> None:
+        """Send recorded messages again as the cell's own; ``live`` where all its widgets live here."""
 
 
 class Changed(Protocol):

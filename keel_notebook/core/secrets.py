@@ -107,11 +107,11 @@ def _words(name: str) -> list[str]:
 
 
 def _text(value: object) -> str | None:
+    if not issubclass(type(value), str | bytes | bytearray):  # a weak proxy fails when it is asked for its class
+        return None
     if isinstance(value, str):
         return value
-    if isinstance(value, bytes | bytearray):
-        return value[:4096].decode("latin-1")
-    return None
+    return value[:4096].decode("latin-1") if isinstance(value, bytes | bytearray) else None
 
 
 def _parts(value: object) -> Iterable[str]:

@@ -1,8 +1,9 @@
 """Live widgets as still pictures: a replay never shows a view of a model that is gone (C17).
 
-A widget is a model in the kernel, kept in step with the page by comm messages. A new kernel has no such model, so
-what is kept of a widget is what it showed last: text, progress bars and boxes of them as plain text, what an Output
-widget had caught as ordinary output (C18), and of controls their name and value with a line that says what was here.
+A widget is a model in the kernel, kept in step with the page by comm messages. Where a new kernel cannot have it again
+(``payload/widgets`` brings it back where it can), what is kept of a widget is what it showed last: text, progress bars
+and boxes of them as plain text, what an Output widget had caught as ordinary output (C18), and of controls their name
+and value with a line that says what was here.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from keel_notebook.core.live import CATCH, VIEW, Live, viewed
 from keel_notebook.core.ports import Message
 from keel_notebook.core.shown import Caps, Shown
 
-VIEW = "application/vnd.jupyter.widget-view+json"
 _CAUGHT = "application/x-keel-caught"
 """Holds the place at which an Output widget of an earlier cell began to catch."""
 _TARGET = "jupyter.widget"
@@ -65,12 +66,13 @@ class Widgets:
         """The area of the Output widget that takes what is shown now; None if the cell itself does."""
         return self._models[self._catching[-1]].caught if self._catching else None
 
-    def caught_elsewhere(self) -> Message | None:
-        """A stand-in for the Output widget that takes what is shown now, if an earlier cell made it.
+    def caught(self) -> Message | None:
+        """A stand-in for the Output widget that takes what is shown now.
 
-        A person saw it over there; a replay shows it here, where it was printed, rather than nowhere.
+        Where an earlier cell made it, a person saw it over there; a replay without the widget shows it here, where it
+        was printed, rather than nowhere.
         """
-        if not self._catching or self._models[self._catching[-1]].made_here:
+        if not self._catching:
             return None
         return Message("display_data", {"data": {_CAUGHT: {"model_id": self._catching[-1]}}, "metadata": {}})
 
@@ -118,20 +120,48 @@ class Widgets:
             for output in outputs:
                 _show_output(model.caught, output)
 
+    def live(self, messages: Sequence[Message]) -> Live:
+        """The messages as they are, for a kernel in which the widgets live; nothing where there are none."""
+        shown = [viewed(message) for message in messages if viewed(message)]
+        places = [viewed(message, _CAUGHT) for message in messages]
+        if not shown and not any(places):
+            return Live()
+        out: list[Message] = []
+        for message, caught in zip(messages, places, strict=True):
+            if not self._is_closed(viewed(message)):  # the page took its view away
+                out += self._caught(caught) if caught else [message]
+        return Live(tuple(out), tuple(comm for comm in dict.fromkeys(shown) if self._made(comm)))
+
+    def _is_closed(self, comm: str) -> bool:
+        return comm in self._models and self._models[comm].closed
+
+    def _made(self, comm: str) -> bool:
+        return comm in self._models and self._models[comm].made_here
+
+    def _caught(self, comm: str) -> list[Message]:
+        """What an Output widget caught, between the lines that let it catch."""
+        caught = self._models[comm].caught if comm in self._models else None
+        inside = [] if caught is None else caught.messages()
+        return [
+            Message(CATCH, {"model_id": comm, "on": True}),
+            *inside,
+            Message(CATCH, {"model_id": comm, "on": False}),
+        ]
+
     def stills(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with every live widget replaced by what it showed last."""
-        shown_here = {_viewed(message, VIEW) for message in messages}
+        shown_here = {viewed(message) for message in messages}
         out: list[Message] = []
         for message in messages:
-            caught = _viewed(message, _CAUGHT)
-            if caught and caught not in shown_here:
+            caught = viewed(message, _CAUGHT)
+            if caught and caught not in shown_here and not self._made(caught):
                 out += self._as_messages(message, self._picture(caught, frozenset()), {})
             elif not caught:
                 out += self._still(message, frozenset())
         return out
 
     def _still(self, message: Message, inside: frozenset[str]) -> list[Message]:
-        comm = _viewed(message, VIEW)
+        comm = viewed(message)
         if not comm:
             return [message]
         rest = {mime: value for mime, value in message.content["data"].items() if mime != VIEW}
@@ -206,14 +236,6 @@ def _show_output(area: Shown, output: Any) -> None:
         area.show(Message("display_data", content))
     elif kind == "error":
         area.show(Message("error", content))
-
-
-def _viewed(message: Message, mime: str) -> str:
-    """The model that a display shows as ``mime``; empty if it shows none."""
-    data = message.content.get("data")
-    view = data.get(mime) if isinstance(data, Mapping) else None
-    comm = view.get("model_id") if isinstance(view, Mapping) else None
-    return comm if isinstance(comm, str) else ""
 
 
 def _without_id(message: Message) -> Message:

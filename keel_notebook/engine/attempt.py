@@ -96,6 +96,8 @@ class Prepared(Struct, frozen=True):
     values: Unpacked
     messages: tuple[Message, ...]
     missing: tuple[NotStored, ...] = field(default=())
+    live: tuple[Message, ...] = ()
+    """What is shown in place of the messages where its widgets live in this kernel."""
 
 
 def lost_attributes(lost: Sequence[NotStored]) -> tuple[Input, ...]:

@@ -103,7 +103,9 @@ def unpacked(parts: CallParts, entry: Entry) -> Any:
         raise DamagedError(what=f"the result of a call in step {entry.step}", detail="there is none")
     if "form" not in entry.ambient:
         return plain.opened(parts.journal.read(entry.payload.head))
-    found = parts.codec.unpack(entry.payload, resolve=_nothing_known).names
+    values = parts.codec.unpack(entry.payload, resolve=_nothing_known)
+    values.wake()
+    found = values.names
     return (found[RESULT], found[NEW]) if "changed" in entry.ambient else found[RESULT]
 
 

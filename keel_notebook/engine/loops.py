@@ -75,11 +75,12 @@ def _put_back(calls: Calls, entry: Entry) -> int:
     parts = calls.parts
     assert entry.payload is not None
     try:
-        names = parts.codec.unpack(entry.payload, resolve=_nothing_known).names
+        found = parts.codec.unpack(entry.payload, resolve=_nothing_known)
     except KeelError as error:
         parts.say(f"the loop starts again from its first turn: its record cannot be read ({error})")
         return 0
-    parts.namespace.update(names)
+    parts.namespace.update(found.names)
+    found.wake()
     if parts.ambient is not None and "state" in entry.ambient:
         parts.ambient.apply(entry.ambient["state"])
     turn = int(entry.ambient["turn"])

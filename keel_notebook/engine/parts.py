@@ -36,8 +36,9 @@ class Parts(Struct, frozen=True):
     world: World
     clock: Clock
     namespace: dict[str, Any]
-    pack_messages: Callable[[Sequence[Message]], bytes]
+    pack_messages: Callable[[Sequence[Message], Sequence[Message]], bytes]
     unpack_messages: Callable[[bytes], tuple[Message, ...]]
+    unpack_live: Callable[[bytes], tuple[Message, ...]]
     files: FileSense
     lane: Callable[[], str]
     """The lane that is written; empty for the first one."""

@@ -58,9 +58,11 @@ class PutBack(Notes):
                 values = self._parts.codec.unpack(entry.payload, resolve=resolve, partly=partly)
                 import_submodules(entry.source, values.names)
         messages: tuple[Message, ...] = ()
+        live: tuple[Message, ...] = ()
         if entry.outputs is not None:
-            messages = self._parts.unpack_messages(self._parts.journal.read(entry.outputs))
-        return Prepared(entry, values, messages, entry.not_stored)
+            packed = self._parts.journal.read(entry.outputs)
+            messages, live = self._parts.unpack_messages(packed), self._parts.unpack_live(packed)
+        return Prepared(entry, values, messages, entry.not_stored, live)
 
     def restore(
         self,
@@ -77,7 +79,7 @@ class PutBack(Notes):
         lost = {name: found.gone[name] for name in sorted(names) if name in found.gone}
         values = {name: found.names[name] for name in sorted(names - lost.keys())}
         self._parts.namespace.update({name: value for name, value in values.items() if "." not in name})
-        failed = [*self._put_attributes(values), *self._parts.ambient.apply(entry.ambient)]
+        failed = [*self._put_attributes(values), *self._parts.ambient.apply(entry.ambient), *found.wake()]
         return Restored(frozenset(values), lost, failed)
 
     def _put_attributes(self, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> list[str]:
@@ -105,7 +107,7 @@ class PutBack(Notes):
         parts = self._parts
         in_place = frozenset(prepared.entry.ambient.get("in_place", ()))
         for name, value in prepared.values.names.items():
-            if name in keep:
+            if name in keep and name not in prepared.values.awake:
                 continue
             if name in in_place:
                 self._put_for_all(name, value)
@@ -120,7 +122,8 @@ class PutBack(Notes):
         before = parts.ambient_inputs.before_replay(prepared.entry.step, changes=changes)
         lost = [*self._put_attributes(prepared.values.names, keep), *(parts.ambient.apply(kept) if changes else ())]
         parts.ambient_inputs.drawn(before, prepared.entry.step)
-        parts.tap.replay(prepared.messages)
+        lost += prepared.values.wake()
+        parts.tap.replay(prepared.messages, prepared.live)
         if prepared.values.has_result:
             show(prepared.values.result)
         return lost
@@ -148,3 +151,4 @@ class PutBack(Notes):
             raise DamagedError(what=f"the payload of step {entry.step}", detail="there is none")
         values = self._parts.codec.unpack(entry.payload, resolve=self._parts.references.resolver(entry, {}))
         self._put_for_all(name, values.names[name])
+        values.wake()

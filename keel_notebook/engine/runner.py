@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -136,14 +137,15 @@ class Runner(PutBack):
         seen = parts.world.close()
         ended = replace(attempt.entry, status=outcome.status, ended_at=parts.clock.now(), took_s=took)
         if outcome.status is Status.OK:
-            ended = self._with_values(ended, attempt, outcome, seen)
+            ended = self._with_values(ended, attempt, outcome, seen, parts.tap.live().made)
         else:
             ended = self._with_leftovers(ended, attempt, outcome)
         if attempt.retries:
             ended = replace(ended, ambient=dict(ended.ambient) | {"retries": attempt.retries})
         if not attempt.recorded:
             return ended
-        outputs = parts.journal.blob(parts.pack_messages(messages)) if messages else None
+        live = parts.tap.live().messages
+        outputs = parts.journal.blob(parts.pack_messages(messages, live)) if messages or live else None
         ended = replace(ended, outputs=outputs)
         if attempt.guard is not None:
             attempt.guard.check()
@@ -186,7 +188,9 @@ class Runner(PutBack):
         own = {BOUND: [item.name for item in packed.writes]}
         return replace(entry, payload=packed.payload, ambient=dict(entry.ambient) | own)
 
-    def _with_values(self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen) -> Entry:
+    def _with_values(
+        self, entry: Entry, attempt: Attempt, outcome: Outcome, seen: WorldSeen, shown: Sequence[Any]
+    ) -> Entry:
         parts, step = self._parts, attempt.step
         changed = parts.watch.after(attempt.snapshot)
         at_work = parts.at_work()
@@ -227,11 +231,11 @@ class Runner(PutBack):
         known = parts.references.moved(step.flow, step.inputs.values(), before, names.values()) if before else {}
         known |= parts.references.of_plain_cells(step.inputs.values(), without=moving)
         result = outcome.result if not at_work.holds(outcome.result) else None
-        values = (*names.values(), *(result or ()))
+        values = (*names.values(), *(result or ()), *shown)
         among = identities_within(values)
         known |= parts.references.known(step.flow, without=frozenset(moving), among=among)
         known |= parts.references.inside(values, known, step=step, without=moving, flat=among is not None)
-        packed = parts.codec.pack(names, result=result, known=known)
+        packed = parts.codec.pack(names, result=result, known=known, shown=shown)
         by_origin = {name for name, item in step.inputs.items() if (item.digest or "").startswith(BY_ORIGIN)}
         if by_origin - step.inward:
             ambient["saw"] = sorted({*ambient["saw"], "network"})  # what a client or connection did, nobody can tell

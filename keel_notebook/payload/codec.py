@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from msgspec.structs import replace
+
 from keel_notebook.core.inside import follow, root_of
 from keel_notebook.core.model import Blob, Digest, EntryId, NotStored, Payload, Write
 from keel_notebook.core.ports import PLAIN, Definition, Definitions, Journal, Known, Packed, Unpacked
@@ -28,12 +30,15 @@ from keel_notebook.payload.plain import PlainReader
 from keel_notebook.payload.preview import preview
 from keel_notebook.payload.rebuild import MAGIC, Rebuild
 from keel_notebook.payload.typename import type_name
+from keel_notebook.payload.widgets import Asleep
 
 __all__ = ["RESULT", "GraphCodec", "preview"]
 
 RESULT = "_"
 """How the value of a cell's last expression is called where it has to have a name."""
 _UNNAMED = ""
+_SHOWN = " shown"
+"""What no name of the notebook holds, and the page shows all the same. No name has a blank in it."""
 _NO_REFERENCE = (int, float, complex, type(None), type, FunctionType, ModuleType)
 
 
@@ -56,11 +61,19 @@ class GraphCodec:
         self._digester = digester
         self._namespace = namespace
         self._encoder = Encoder(definitions, digester, namespace)
+        self._asleep: Asleep | None = None
+        """Widgets of the reading that is going on, those of the records included that it refers to."""
 
     def pack(
-        self, names: Mapping[str, Any], *, result: tuple[Any] | None, known: Mapping[int, Known], digested: bool = True
+        self,
+        names: Mapping[str, Any],
+        *,
+        result: tuple[Any] | None,
+        known: Mapping[int, Known],
+        digested: bool = True,
+        shown: Sequence[Any] = (),
     ) -> Packed:
-        """Write the values of ``names`` and the one-element tuple ``result`` as one graph.
+        """Write the values of ``names``, the one-element tuple ``result``, and the widgets ``shown`` as one graph.
 
         Objects in ``known`` (by ``id``) become references where they still hold what is recorded of them. What cannot
         be stored, or looks like a credential, is left out and named in ``not_stored``; the result under the name
@@ -69,7 +82,8 @@ class GraphCodec:
         """
         left_out: list[NotStored] = []
         values: list[tuple[str, Any]] = []
-        for name, value in (*names.items(), *((_UNNAMED, value) for value in result or ())):
+        unnamed = (*((_UNNAMED, value) for value in result or ()), *((_SHOWN, value) for value in shown))
+        for name, value in (*names.items(), *unnamed):
             if looks_secret(name, value):
                 left_out.append(guilty.secret(name or RESULT, value))
             else:
@@ -88,11 +102,11 @@ class GraphCodec:
         look = self._digester.together(contents)
         writes = []
         for (name, value), size, stamp in zip(values, encoded.sizes, encoded.stamps, strict=True):
-            if name:
+            if name not in (_UNNAMED, _SHOWN):
                 if id(value) not in digests:
                     digests[id(value)] = look(value, stamp).digest if digested else None
                 writes.append(Write(name, digests[id(value)], type_name(type(value)), size, preview(name, value)))
-        return Packed(payload, tuple(writes), tuple(left_out))
+        return Packed(payload, tuple(writes), tuple(item for item in left_out if item.name != _SHOWN))
 
     def unpack(self, payload: Payload, *, resolve: Callable[[Known], Any], partly: bool = False) -> Unpacked:
         """The values back. Raises DamagedError (E051) and its DefinitionChangedError (E055).
@@ -107,12 +121,24 @@ class GraphCodec:
             return self.unpack(own, resolve=resolve, partly=partly).names
 
         found_by = beside.resolver(opened.content, resolve, copies)
+        around, self._asleep = self._asleep, Asleep()
         try:
-            return self._whole(opened.content, payload, found_by)
+            found = self._whole_or_part(opened.content, payload, found_by, partly)
+            return replace(found, wake=self._asleep.wake, awake=self._asleep.awake(found.names))
+        finally:
+            if around is not None:
+                around.waiting += self._asleep.waiting
+            self._asleep = around
+
+    def _whole_or_part(
+        self, content: Any, payload: Payload, found_by: Callable[[Known], Any], partly: bool
+    ) -> Unpacked:
+        try:
+            return self._whole(content, payload, found_by)
         except DamagedError:
             if not partly:
                 raise
-        return self._partly(opened.content, payload, found_by)
+        return self._partly(content, payload, found_by)
 
     def _whole(self, content: Any, payload: Payload, found_by: Callable[[Known], Any]) -> Unpacked:
         try:
@@ -154,9 +180,9 @@ class GraphCodec:
         found: dict[int, tuple[Any, Known]] = {}
         for identity in alive.keys() & known.keys():
             value = alive[identity]
-            if isinstance(value, _NO_REFERENCE) or (isinstance(value, tuple | frozenset) and not value):
+            if issubclass(type(value), _NO_REFERENCE) or (issubclass(type(value), tuple | frozenset) and not value):
                 continue
-            if not isinstance(value, str | bytes) or len(value) >= LARGE:
+            if not issubclass(type(value), str | bytes) or len(value) >= LARGE:
                 found[identity] = (value, known[identity])
         return found
 
@@ -249,6 +275,7 @@ class GraphCodec:
             learn=getattr(self._definitions, "learn", _forget),
             fingerprint=lambda thing: fingerprint(thing, definitions=self._definitions, digester=self._digester),
             magic=content["magic"],
+            asleep=self._asleep or Asleep(),
         )
         used = {slot: resolve(one) for slot, one in zip(content["used"], known, strict=True)}
         memory = buffers.memory if lost is None else attempted(buffers.memory)
@@ -270,7 +297,9 @@ def _at(space: Mapping[str, Any], way: str) -> Any:
 
 
 def _named(found: dict[str, Any], gone: dict[str, str]) -> Unpacked:
-    gone.pop(_UNNAMED, None)
+    for unnamed in (_UNNAMED, _SHOWN):
+        gone.pop(unnamed, None)
+    found.pop(_SHOWN, None)
     if _UNNAMED in found:
         result = found.pop(_UNNAMED)
         return Unpacked(found, result=result, has_result=True, gone=gone)

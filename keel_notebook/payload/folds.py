@@ -108,7 +108,7 @@ class FoldWalk:
                 if len(items) >= most:
                     return None
                 parts = self._takes.parts(part)
-                inside = [id(each) for each in parts if not isinstance(each, type | ModuleType)]
+                inside = [id(each) for each in parts if not issubclass(type(each), type | ModuleType)]
                 own = len(part) if type(part) in _LENGTHY else 0
                 items[id(part)] = own + sum(map(items.__getitem__, inside))
                 below = max(map(depths.__getitem__, inside), default=-1.0) if type(part) not in SETS else -1.0

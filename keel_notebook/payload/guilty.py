@@ -60,7 +60,7 @@ def _hint(part: Any) -> str:
         return _HINTS[cls.__name__]
     if cls.__module__ == "tempfile":
         return _TEMPORARY
-    if isinstance(part, io.IOBase):
+    if issubclass(type(part), io.IOBase):
         return _FILE
     if one_way(cls):
         return _ITERATOR

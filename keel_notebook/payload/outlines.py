@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from keel_notebook.connections import in_memory
 from keel_notebook.core.ports import Definitions, Digested
-from keel_notebook.payload import kinds, registry
+from keel_notebook.payload import kinds, registry, widgets
 from keel_notebook.payload.inward import is_foreign
 from keel_notebook.payload.memory import Contents
 from keel_notebook.payload.shapes import Shape, Shapes, Unknown, is_builtin, is_entity, keeps_cookies, label, one_way
@@ -99,6 +99,8 @@ class Outlines(Shapes):
             return Shape(label("whole", found.digest))
         self.weak = True
         self.by_type.append(value)
+        if widgets.is_widget(type(value)):
+            return Shape(b"widget as shown", widgets.outlined(value))
         rest = self._but_cookies(value)
         if rest.digest is not None:
             self.reaches |= rest.reaches

@@ -110,7 +110,13 @@ class PartReader(_Steps):  # type: ignore[misc]
         self._used = used
         self._slots = slots
         self._lost = lost
-        self._fillers = (rebuilt.fill_function, rebuilt.fill_class, rebuilt.fill_cell, rebuilt.fill_read_only)
+        self._fillers = (
+            rebuilt.fill_function,
+            rebuilt.fill_class,
+            rebuilt.fill_cell,
+            rebuilt.fill_read_only,
+            rebuilt.fill_widget,
+        )
 
     def values(self, count: int) -> list[Any]:
         """All values, in the order written."""

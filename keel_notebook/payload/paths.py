@@ -28,35 +28,36 @@ def path_to(value: Any, part: Any) -> str | None:
         for step, child in _steps(inside):
             if child is part:
                 return way + step
-            if id(child) not in seen and not isinstance(child, str | bytes | int | float | type(None)):
+            if id(child) not in seen and not issubclass(type(child), str | bytes | int | float | type(None)):
                 seen.add(id(child))
                 waiting.append((way + step, child))
     return None
 
 
 def _steps(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
+    kind = type(value)  # a proxy may fail when it is asked for its class
+    if issubclass(kind, dict):
         for at, (key, child) in enumerate(list(value.items())):
             yield _key(key, at), child
             yield f".key({at})", key
-    elif isinstance(value, list | tuple):
+    elif issubclass(kind, list | tuple):
         names = getattr(type(value), "_fields", None)
         for at, child in enumerate(value):
             yield (f".{names[at]}" if names and at < len(names) else f"[{at}]"), child
-    elif isinstance(value, set | frozenset):
+    elif issubclass(kind, set | frozenset):
         for child in value:
             yield ".member", child
-    elif isinstance(value, types.FunctionType):
+    elif issubclass(kind, types.FunctionType):
         for name, content in cells(value):
             yield from ((f".{name}", child) for child in content)
         yield from ((".default", child) for child in value.__defaults__ or ())
-    elif isinstance(value, types.MethodType):
+    elif issubclass(kind, types.MethodType):
         yield from ((".__self__", value.__self__), (".__func__", value.__func__))
     yield from _attributes(value)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, type | types.ModuleType):
+    if issubclass(type(value), type | types.ModuleType):
         return
     for name, child in list(getattr(value, "__dict__", {}).items()):
         yield f".{name}", child

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
-from keel_notebook.payload import closedfile, drawing, kinds, ownattributes, rebuild, registry
+from keel_notebook.payload import closedfile, drawing, kinds, ownattributes, rebuild, registry, widgets
 from keel_notebook.payload.buffers import BufferWriter
 from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
@@ -112,7 +112,7 @@ class Writer(_pickle.Pickler):
             return lambda value: (rebuild.registered, (codec.name, codec.dump(value)))
         if cls.__module__ == "_io":
             return self._file
-        if one_way(cls) or _is_widget(cls):
+        if one_way(cls):
             return self._refuse
         if cls.__module__ == "numpy" and cls.__name__ == "memmap":
             return self._refuse_file
@@ -130,6 +130,8 @@ class Writer(_pickle.Pickler):
         return self._by_code.extra_reduce(cls) or (ownattributes.reduce if ownattributes.forgets(cls) else None)
 
     def _fixed(self, cls: type) -> _Reduce | None:
+        if widgets.is_widget(cls):
+            return _widget
         table: dict[type, _Reduce] = {
             FunctionType: self._by_code_reduce(self._by_code.function_reduce),
             CellType: _cell,
@@ -266,9 +268,11 @@ def _definer(cls: type, name: str) -> type:
     return next(base for base in cls.__mro__ if name in vars(base))
 
 
-def _is_widget(cls: type) -> bool:
-    """A live widget: its other half is in the front end and would not come back (C17)."""
-    return any(base.__name__ == "Widget" and base.__module__.startswith("ipywidgets") for base in cls.__mro__)
+def _widget(widget: Any) -> Any:
+    if widgets.is_private(type(widget)):
+        raise Refused(widget, "what is typed into it is a credential")
+    model = widgets.model_id(widget)
+    return rebuild.widget, (type(widget), model), (model, widgets.state_of(widget)), None, None, rebuild.fill_widget
 
 
 def _is_array(cls: type) -> bool:

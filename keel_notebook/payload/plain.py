@@ -43,7 +43,7 @@ def surely_not_plain(value: Any) -> bool:
     cls = type(value)
     if cls in _MUTABLE or cls in _FIXED:
         return len(value) > CAP
-    if cls in _SCALARS or cls in _HELD or isinstance(value, type):
+    if cls in _SCALARS or cls in _HELD or issubclass(type(value), type):
         return False
     return kinds.find(cls) is None
 
@@ -150,7 +150,7 @@ class PlainWriter:
             return "bytes", (self._buffers.memory(Memory(len(value), lambda: (value,))),)
         if cls is int:
             return "int", (hex(value),)
-        if cls in _HELD or isinstance(value, type):
+        if cls in _HELD or issubclass(type(value), type):
             return self._reference(value)
         if (place := drawing.place_of(value)) is not None:
             return "global", place
@@ -178,14 +178,14 @@ class PlainWriter:
 
     def _reference(self, value: Any) -> tuple[str, Sequence[Any]]:
         """A module, or a function or class that a module holds under its name (C53)."""
-        if isinstance(value, ModuleType):
+        if issubclass(type(value), ModuleType):
             if by_name(value.__name__, "__name__") is None:
                 raise NotPlain
             return "module", (value.__name__,)
         home, qualname = getattr(value, "__module__", None), value.__qualname__
         if not isinstance(home, str) or home == "__main__" or by_name(home, qualname) is not value:
             raise NotPlain
-        if isinstance(value, FunctionType | type) and self._definitions.belongs(value):
+        if issubclass(type(value), FunctionType | type) and self._definitions.belongs(value):
             raise NotPlain
         return "global", (home, qualname)
 

@@ -33,11 +33,11 @@ def _short(value: Any, name: str, *, depth: int) -> str:
         return f"{cls.__name__} of {size(len(value))}"
     if cls in (list, tuple, set, frozenset, dict):
         return _container(value, depth=depth)
-    if isinstance(value, FunctionType):
+    if issubclass(type(value), FunctionType):
         return f"function {value.__name__}"
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return f"class {type_name(value)}"
-    if isinstance(value, ModuleType):
+    if issubclass(type(value), ModuleType):
         return f"module {value.__name__}"
     return _shaped(value)
 
@@ -48,7 +48,7 @@ def _container(value: Any, *, depth: int) -> str:
         return repr(value)
     if len(value) > _MOST_ITEMS or depth == 0 or type(value) in (set, frozenset):
         return f"{kind} of {len(value):,}"
-    if isinstance(value, dict):
+    if issubclass(type(value), dict):
         if not all(type(key) in (str, int, bool) for key in value):
             return f"{kind} of {len(value):,}"
         inner = ", ".join(
@@ -57,7 +57,7 @@ def _container(value: Any, *, depth: int) -> str:
         text = "{" + inner + "}"
     else:
         inner = ", ".join(_short(item, "", depth=depth - 1) for item in value)
-        text = f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        text = f"[{inner}]" if issubclass(type(value), list) else f"({inner}{',' if len(value) == 1 else ''})"
     return text if len(text) <= 2 * _LONGEST else f"{kind} of {len(value):,}"
 
 

@@ -26,6 +26,7 @@ from keel_notebook.payload.buffers import BufferReader
 from keel_notebook.payload.kinds.numpy import build_view
 from keel_notebook.payload.plain import held as held_by_module
 from keel_notebook.payload.plain import imported, kind_of
+from keel_notebook.payload.widgets import Asleep
 
 _CELL_FILE = re.compile(r".*[/\\]ipykernel_\d+[/\\]([^/\\]+\.py)")
 MAGIC = importlib.util.MAGIC_NUMBER
@@ -65,12 +66,14 @@ raised = Name("raised")
 fill_raised = Name("fill_raised")
 dead = Name("dead")
 closed_file = Name("closed_file")
+widget = Name("widget")
+fill_widget = Name("fill_widget")
 
 
 class Rebuild:
     """The meaning of the names in one reading."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that the names of one reading speak of
         self,
         buffers: BufferReader,
         space: Mapping[str, Any],
@@ -78,6 +81,7 @@ class Rebuild:
         learn: Callable[[Any, Definition], None],
         fingerprint: Callable[[Any], str],
         magic: bytes,
+        asleep: Asleep,
     ) -> None:
         self.array = buffers.array
         self.memory = buffers.memory
@@ -86,6 +90,8 @@ class Rebuild:
         self.held = held_by_module
         self.cell = CellType
         self.closed_file = closedfile.build
+        self.widget = asleep.build
+        self.fill_widget = asleep.fill
         self._space = space
         self._learn = learn
         self._fingerprint = fingerprint

@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from keel_notebook.core.ports import Definitions, Digested
-from keel_notebook.payload import drawing, kinds, ownattributes, registry
+from keel_notebook.payload import drawing, kinds, ownattributes, registry, widgets
 from keel_notebook.payload.memory import Contents, Memory, text_memory
 from keel_notebook.payload.typename import type_name
 
@@ -125,12 +125,20 @@ class Shapes:
         except Exception as error:
             raise Unknown(value, codec.name) from error
 
+    def _looked(self, widget: Any) -> tuple[Any, ...]:
+        try:
+            return widgets.compared(widget)
+        except Exception as error:
+            raise Unknown(widget, type_name(type(widget))) from error
+
     def _reduced(self, value: Any) -> Shape:
         cls = type(value)
-        if isinstance(value, set | frozenset):
+        if issubclass(cls, set | frozenset):
             return _subclassed_set(value)
         if one_way(cls) or keeps_cookies(cls):
             raise Unknown(value, type_name(cls))
+        if widgets.is_widget(cls):
+            return Shape(b"widget", self._looked(value))
         match reduced(value):
             case str() as name:
                 home = str(getattr(value, "__module__", None) or cls.__module__)

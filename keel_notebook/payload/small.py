@@ -14,7 +14,7 @@ NO_DATA = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 
 def is_small_data(value: Any) -> bool:
     """Whether a value is worth keeping before a step changes it: data, by a quick look not above 64 MB."""
-    if isinstance(value, NO_DATA):
+    if issubclass(type(value), NO_DATA):
         return False
     try:
         held = of_a_library(value, "nbytes")
