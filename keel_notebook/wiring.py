@@ -205,7 +205,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
 
     def reached(names: Iterable[str], parsed: Any, seen: Seen) -> Mapping[str, Digested]:
         found = watch.reached(names, parsed.names, lambda value: seen.get(id(value)) or compared.digest(value))
-        return at_work().unknown(provenance.vouched(found))
+        return at_work().unknown(provenance.vouched(found)) if found else found  # nobody can change what is not read
 
     def described(name: str, value: Any) -> str:
         return ", ".join(filter(None, (preview(name, value), definitions.note_on(value))))

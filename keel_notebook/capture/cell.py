@@ -292,5 +292,4 @@ def call(function: Callable[[], object]) -> ast.Module:
         function()
 
     setattr(builtins, _BACK, back)  # one cell runs at a time
-    statement = ast.Expr(ast.Call(ast.Name(_BACK, ast.Load()), [], []))
-    return ast.fix_missing_locations(ast.Module([statement], []))
+    return ast.parse(f"{_BACK}()")

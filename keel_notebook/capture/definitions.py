@@ -262,7 +262,7 @@ class _Seen:
             self._note_classes(text)
 
     def classes(self) -> list[type]:
-        return list(self._classes)
+        return list(self._classes) if len(self._classes) else []  # asked four times in a step, and mostly empty
 
     def _note_classes(self, text: ParsedCell) -> None:
         """Remember which class object came from which text, while that is plain to see."""

@@ -37,9 +37,9 @@ def _forget(gone: ref[threading.Thread]) -> None:
     _known.pop(gone, None)
 
 
-def kernel_idents() -> frozenset[int | None]:
-    """The idents of all threads of the kernel."""
-    return frozenset(thread.ident for thread in threading.enumerate() if is_kernels(thread))
+def kernel_idents(threads: Iterable[threading.Thread]) -> frozenset[int | None]:
+    """The idents of those of the threads that are the kernel's."""
+    return frozenset(thread.ident for thread in threads if is_kernels(thread))
 
 
 def lingering(before: Iterable[threading.Thread]) -> list[threading.Thread]:

@@ -92,8 +92,8 @@ class World:
         """Start watching: a cell is about to run."""
         unwatch(self)
         self._forget()
-        self._others = kernel_idents()
         self._threads = frozenset(threading.enumerate())
+        self._others = kernel_idents(self._threads)
         self._children.mark()
         watch(self)
 
