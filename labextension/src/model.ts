@@ -87,7 +87,7 @@ export function gaveUpBanner(running: readonly string[], deaths: number): Banner
   const what = running[0] === undefined ? '' : ` ${named(running[0])} was running.`;
   return {
     kind: 'gave-up',
-    text: `${deaths > 0 ? 'Jupyter stopped restarting the kernel after several deaths.' : 'The kernel was ended, and Jupyter does not restart it.'}${what} Recover starts a new one and brings back what is saved.`,
+    text: `${deaths > 0 ? 'Jupyter stopped restarting the kernel after several deaths.' : 'The kernel was ended, and Jupyter does not restart it.'}${what} A new one brings back what is saved.`,
     actions: [{ action: 'recover', word: 'Start and recover' }, SHOW]
   };
 }

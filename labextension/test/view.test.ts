@@ -52,6 +52,19 @@ beforeEach(() => document.body.replaceChildren());
 
 const THREE = flow(step('read'), step('load', 'diverged', { differs: ['code', 'input'] }), step('fit', 'stale', { reads: ['load'] }));
 
+test('where there is nothing to show that is said once, and a step that was asked for opens when it comes', async () => {
+  const view = shown(THREE);
+  view.show('load');
+  await settled();
+  view.update(null, 'keel is not installed in this kernel');
+  await settled();
+  expect(view.node.querySelector('.keel-details')).toBeNull();
+  expect(view.node.textContent!.match(/not installed/g)).toHaveLength(1);
+  view.update(THREE);
+  await settled();
+  expect(view.node.querySelector('.keel-details')).not.toBeNull();
+});
+
 describe('the tree grid', () => {
   test('has the pinned names', () => {
     const view = shown(THREE);

@@ -22,6 +22,7 @@ import nbformat
 import psutil
 
 CHROMIUM = "/usr/bin/chromium"
+PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 EXTENSION = Path(__file__).resolve().parents[2] / "keel_notebook" / "labextension"
 FLAGS = [
     "--no-sandbox",
@@ -235,7 +236,13 @@ class Book:
         """The banner of this kind, once it is there."""
         found = self.page.locator(f".keel-banner[data-keel-kind={kind}]:visible")
         found.wait_for(timeout=PATIENCE_MS)
+        self.look(f"banner-{kind}")
         return found
+
+    def look(self, name: str) -> None:
+        """A picture of the page as it stands, beside the one of each test's end (build/browser)."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=PICTURES / f"{name}-{self.app}.png")
 
     def value(self, expression: str) -> str:
         """What an expression is in the kernel, as ``repr`` says it."""

@@ -3,14 +3,12 @@
 import itertools
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.browser.app import CHROMIUM, FLAGS, Book, Server
+from tests.browser.app import CHROMIUM, FLAGS, PICTURES, Book, Server
 
 _numbers = itertools.count(1)
-PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 
 
 @pytest.fixture(scope="session")

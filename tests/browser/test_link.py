@@ -34,6 +34,7 @@ def test_a_kernel_without_keel_says_what_to_type(server, page, app):
         "() => document.querySelector('#keel-panel .keel-headline').innerText.includes('%pip install keel-notebook')"
     )
     assert book.states() == {}
+    assert book.page.locator("#keel-panel").inner_text().count("%pip install") == 1
     book.command("keel:recover")
     page.locator(".keel-banner").get_by_text("%pip install keel-notebook").wait_for()
     clean(page)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.browser.axe import clean
-from tests.browser.conftest import PICTURES
 
 pytestmark = pytest.mark.browser
 
@@ -21,10 +20,6 @@ def test_the_first_kill(notebook, app):
     book = notebook(["%load_ext keel_notebook", "", "", ""], app=app)
     page = book.page
 
-    def look(step):
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURES / f"walk-{step}-{app}.png")
-
     load, plain, train = CELLS
     assert "time.sleep(60)" in train
     for at, source in enumerate([load, plain, train.replace("time.sleep(60)", WAIT)], start=1):
@@ -33,27 +28,27 @@ def test_the_first_kill(notebook, app):
     book.wait_states(load="recorded", train="running")
     assert page.locator(".keel-badge[data-keel-step=load]").inner_text().strip() == "done"
     page.get_by_text(re.compile(r"^0:0\d$")).first.wait_for()
-    look(2)
+    book.look("walk-2")
 
     book.kill()
     book.accept_dialog()
     died = book.banner("died")
     book.until("() => document.querySelector('.keel-banner').innerText.includes('memory last seen')")
     assert all(said in died.inner_text() for said in ("during train", "1 of 2 steps saved", "not saved: train"))
-    look(3)
+    book.look("walk-3")
 
     died.locator("[data-keel-action=recover]").click()
     back = book.banner("recovered")
     assert "train runs next" in back.inner_text()
     book.wait_states(load="replayed", train="interrupted")
     assert book.value("len(rows)") == "100000"
-    look(4)
+    book.look("walk-4")
 
     (book.folder / "go").touch()
     back.locator("[data-keel-action=continue]").click()
     book.wait_states(load="replayed", train="recorded")
     assert book.value("model['weight'] == sum(rows)") == "True"
-    look(5)
+    book.look("walk-5")
 
     book.edit(1, load.strip().replace("100_000", "200_000"))
     book.wait_states(load="diverged")
@@ -64,4 +59,4 @@ def test_the_first_kill(notebook, app):
     assert any("100_000" in line for line in lines)
     assert any("200_000" in line for line in lines)
     clean(page)
-    look(6)
+    book.look("walk-6")

@@ -282,15 +282,15 @@ export class LineageView {
   }
 
   private open(name: string | null): void {
-    if (name !== this.opened) {
+    if (name !== this.opened || this.flow === null) {
       this.said.textContent = '';
       this.below.replaceChildren(); // what another step was is not shown as this one
       this.detailed = '';
     }
     this.opened = name;
     this.draw();
-    if (name === null) {
-      return;
+    if (name === null || this.flow === null) {
+      return; // why there is nothing to show is said above, once
     }
     const note = (text: string, role?: string): void => {
       this.detailed = '';
