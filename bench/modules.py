@@ -107,7 +107,7 @@ def local_modules(folder: Path) -> Iterator[Figure]:
         wall, cpu = ended[name]
         against = f"the same in a kernel with none ({floor:.2f} ms)"
         detail = f"{order}; processor {cpu:.2f} ms against {floor_cpu:.2f} ms"
-        yield Figure(f"a step beside {COUNT} local modules", wall / floor, "x", against, 1.15, detail)
+        yield Figure(f"a step beside {COUNT} local modules", wall / floor, "x", against, 3, detail)
         more = kernels[name].first_ms - kernels["none"].first_ms
         what = f"the first step beside {COUNT} local modules"
         against = f"the same in a kernel with none ({kernels['none'].first_ms:.0f} ms)"

@@ -19,7 +19,7 @@ import msgpack
 from keel_notebook.capture.ambient_part import Lost
 from keel_notebook.capture.installed import is_installed, is_of_installed
 from keel_notebook.capture.loads import LOADS
-from keel_notebook.capture.variables import attributes_of, public_variables
+from keel_notebook.capture.variables import add_attributes, attributes_of, public_variables
 from keel_notebook.capture.wire import NotPlainError, from_wire, to_wire
 
 _LARGE = 1 << 16
@@ -28,7 +28,7 @@ _ATOMS: frozenset[type] = frozenset({int, float, bool, str, bytes, complex, type
 _CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple, frozenset})
 _DEFINITIONS = (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property)
 _PLAIN = _ATOMS | _CONTAINERS
-_MOST_GLOBALS = frozenset({FunctionType, type, ModuleType})
+_CODE = frozenset({FunctionType, BuiltinFunctionType, ModuleType})
 
 
 class ModuleGlobals:
@@ -53,16 +53,27 @@ class ModuleGlobals:
         return look
 
     def _look(self, name: str, module: ModuleType) -> dict[str, Any]:
-        """The fingerprint of each value of one module. Before and after every step, of every module: no detours."""
+        """The fingerprint of each value of one module.
+
+        Before and after every step, of every module: one way through its variables, in which most are code.
+        """
         found: dict[str, Any] = {}
-        for path, value in _attributes(module):
+        inside: list[tuple[str, Any]] = []
+        for path, value in list(vars(module).items()):
             kind = type(value)
+            if kind in _CODE or path[:2] == "__":
+                continue
             if kind in _ATOMS:
                 found[path] = kind, value
             elif kind in _CONTAINERS:
                 found[path] = self._content(name, path, value)
             else:
-                found[path] = "object", id(value)
+                if path[:1] != "_":
+                    add_attributes(module, path, value, _PLAIN, inside)
+                if not isinstance(value, _DEFINITIONS):
+                    found[path] = "object", id(value)
+        for path, value in inside:
+            found[path] = (type(value), value) if type(value) in _ATOMS else self._content(name, path, value)
         return found
 
     def change(self, before: Any, after: Any, lost: Lost) -> Any:
@@ -134,7 +145,7 @@ def _attributes(module: ModuleType) -> list[tuple[str, Any]]:
     found = [
         (name, value)
         for name, value in list(vars(module).items())
-        if (kind := type(value)) not in _MOST_GLOBALS
+        if (kind := type(value)) not in _CODE
         and name[:2] != "__"
         and (kind in _PLAIN or not isinstance(value, _DEFINITIONS))
     ]

@@ -40,13 +40,14 @@ def attributes_of(module: ModuleType, kinds: frozenset[type] | None = None) -> l
     for name, value in list(vars(module).items()):
         kind = type(value)
         if kind not in _HOLD_NOTHING and name[:1] != "_":
-            _attributes(module, name, value, kinds, found)
+            add_attributes(module, name, value, kinds, found)
     return found
 
 
-def _attributes(
+def add_attributes(
     module: ModuleType, name: str, value: Any, kinds: frozenset[type] | None, found: list[tuple[str, Any]]
 ) -> None:
+    """Add those of one variable of the module to ``found``."""
     if issubclass(type(value), type):
         if value.__module__ == module.__name__ and value.__qualname__ == name:
             found += [
