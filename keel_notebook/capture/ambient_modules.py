@@ -43,44 +43,46 @@ class ModuleGlobals:
         self._large: set[tuple[str, str]] = set()
 
     def look(self) -> Any:
-        """A fingerprint of each value, by module and attribute."""
+        """A fingerprint of each value, by module: see ``_look``."""
         self._find_new()
-        look: dict[str, dict[str, Any]] = {}
+        look: dict[str, list[Any]] = {}
         for name in self._local:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType):
                 look[name] = self._look(name, module)
         return look
 
-    def _look(self, name: str, module: ModuleType) -> dict[str, Any]:
-        """The fingerprint of each value of one module.
+    def _look(self, name: str, module: ModuleType) -> list[Any]:
+        """Path, type and fingerprint of each value of one module, one after the other.
 
-        Before and after every step, of every module: one way through its variables, in which most are code.
+        Before and after every step, of every module: one way through its variables, in which most are code, and one
+        flat list, because thousands of small objects would call Python's cycle collector.
         """
-        found: dict[str, Any] = {}
+        found: list[Any] = []
         inside: list[tuple[str, Any]] = []
         for path, value in list(vars(module).items()):
             kind = type(value)
             if kind in _CODE or path[:2] == "__":
                 continue
             if kind in _ATOMS:
-                found[path] = kind, value
+                found += path, kind, value
             elif kind in _CONTAINERS:
-                found[path] = self._content(name, path, value)
+                found += path, kind, self._content(name, path, value)
             else:
                 if path[:1] != "_":
                     add_attributes(module, path, value, _PLAIN, inside)
                 if not isinstance(value, _DEFINITIONS):
-                    found[path] = "object", id(value)
+                    found += path, "object", id(value)
         for path, value in inside:
-            found[path] = (type(value), value) if type(value) in _ATOMS else self._content(name, path, value)
+            kind = type(value)
+            found += path, kind, value if kind in _ATOMS else self._content(name, path, value)
         return found
 
     def change(self, before: Any, after: Any, lost: Lost) -> Any:
         """``[module, attribute, value]`` for what was set, ``[module, attribute]`` for what is gone."""
         changes: list[list[Any]] = []
         for name in sorted(after):
-            now, old = after[name], before.get(name)
+            now, old = _by_path(after[name]), _by_path(before[name]) if name in before else None
             values = dict(_attributes(sys.modules[name]))
             if old is None:
                 differs = _set_since_import(sys.modules[name], values)
@@ -130,6 +132,11 @@ class ModuleGlobals:
                 return content
             self._large.add((module, path))
         return "object", id(value), len(value)
+
+
+def _by_path(look: list[Any]) -> dict[str, tuple[Any, Any]]:
+    """What ``ModuleGlobals`` found of one module, by path."""
+    return {look[at]: (look[at + 1], look[at + 2]) for at in range(0, len(look), 3)}
 
 
 def _holds(owner: Any, attribute: str, wire: Any) -> bool:
