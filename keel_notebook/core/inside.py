@@ -29,10 +29,10 @@ def ways(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     while waiting and len(seen) < _MOST:
         way, thing = waiting.popleft()
         for step, part in _steps(thing):
-            if id(part) not in seen and not isinstance(part, _NOTHING_IN_IT):
+            if id(part) not in seen and not issubclass(type(part), _NOTHING_IN_IT):
                 seen.add(id(part))
                 waiting.append((way + step, part))
-                if not isinstance(part, tuple | frozenset):
+                if not issubclass(type(part), tuple | frozenset):
                     yield way + step, part
 
 
@@ -46,7 +46,7 @@ def in_module(name: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def may_hold(value: Any) -> bool:
     """Whether a value is one that could be changed, or holds such values."""
-    return not isinstance(value, _NOTHING_IN_IT)
+    return not issubclass(type(value), _NOTHING_IN_IT)
 
 
 def reached(values: Iterable[Any]) -> set[int]:
@@ -54,9 +54,9 @@ def reached(values: Iterable[Any]) -> set[int]:
     waiting, seen = deque(values), set[int]()
     while waiting and len(seen) < _MOST:
         thing = waiting.popleft()
-        if id(thing) not in seen and not isinstance(thing, _NOTHING_IN_IT):
+        if id(thing) not in seen and not issubclass(type(thing), _NOTHING_IN_IT):
             seen.add(id(thing))
-            inside = thing if isinstance(thing, set | frozenset) else (part for _, part in _steps(thing))
+            inside = thing if issubclass(type(thing), set | frozenset) else (part for _, part in _steps(thing))
             waiting.extend(islice(inside, _MOST))
     return seen
 
@@ -83,13 +83,13 @@ def root_of(way: str) -> str:
 
 
 def _steps(thing: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(thing, dict):
+    if issubclass(type(thing), dict):
         for key in islice(list(dict.keys(thing)), _MOST):
             if type(key) is int or (type(key) is str and len(key) <= _LONGEST_KEY and key.isprintable()):
                 yield f"[{key!r}]", dict.__getitem__(thing, key)
     elif type(thing) in (list, tuple):
         yield from ((f"[{at}]", part) for at, part in enumerate(islice(thing, _MOST)))
-    if not isinstance(thing, dict | list | tuple | set | frozenset) and type(thing).__module__ == "__main__":
+    if not issubclass(type(thing), dict | list | tuple | set | frozenset) and type(thing).__module__ == "__main__":
         own = getattr(thing, "__dict__", None)
         for name, part in list(own.items()) if type(own) is dict else ():
             if type(name) is str and _WORD.match(name):
