@@ -36,7 +36,13 @@ from keel_notebook.front.cli_print import put_json, put_page
 @with_parameters
 @click.option("--key", default="", metavar="K", help="Tells runs apart that are not to share a flow.")
 @click.option("--flow", default="", metavar="NAME", help="Name of the flow; by default the notebook's path.")
-@click.option("-o", "--output", default="", metavar="FILE", help="The executed notebook [NOTEBOOK.run.ipynb].")
+@click.option(
+    "-o",
+    "--output",
+    default="",
+    metavar="FILE",
+    help="The executed notebook [NOTEBOOK.run.ipynb]; - also writes it to standard output.",
+)
 @click.option("--cwd", default="", metavar="FOLDER", help="Where the kernel starts [the notebook's folder].")
 @click.option("--kernel", default="", metavar="NAME", help="The kernel [the one that the notebook names].")
 @click.option("--timeout", default="", metavar="DURATION", help="How long one cell may take [no limit].")

@@ -26,13 +26,15 @@ from keel_notebook.front.run_log import Records, RunLog, Subject, TellPeople, cl
 from keel_notebook.journal.folder import Folder
 from keel_notebook.journal.jobs import Held
 
+_STDOUT = "-"
 _SLIP = "Correct the name. A parameter is bound by the cell tagged `parameters`, or read by any cell."
 
 
 def run_notebook(
     asked: Asked, *, as_json: bool, environ: Mapping[str, str] = os.environ, held: Held | None = None
 ) -> int:
-    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002), OutputHeldError (E035).
+    """Run a notebook; the exit code. Raises SettingsError (E001), UnknownNameError (E002), OutputHeldError (E035), and
+    WrongFileError (E008) where the executed notebook cannot be written.
 
     ``held``: the job that this goes on with; without one, the run becomes a job that `keel resume` can go on with.
     """
@@ -41,7 +43,10 @@ def run_notebook(
     asked = replace(asked, key=asked.key or environ.get("KEEL_FLOW_KEY", ""))
     key = given.flow_key(parameters, asked.key)
     book, notes = parsed_with(path, parameters)
-    output = Path(os.path.abspath(asked.output)) if asked.output else default_output(path, key)
+    shown = asked.output == _STDOUT
+    if shown and as_json:
+        raise SettingsError(where="--output -", detail="its events go to standard output with --json")
+    output = Path(os.path.abspath(asked.output)) if asked.output and not shown else default_output(path, key)
     for line in notes:
         _say(line)
     order = headless.Order(
@@ -54,7 +59,10 @@ def run_notebook(
         timeout_s=seconds(asked.timeout),
     )
     with outputs_held.claimed(output):  # before anything is touched
-        return _as_job(asked, order, path, key, held=held, as_json=as_json)
+        code = _as_job(asked, order, path, key, held=held, as_json=as_json)
+        if shown:
+            sys.stdout.write(output.read_text("utf-8"))
+        return code
 
 
 def _as_job(  # noqa: PLR0913 - what ``run_notebook`` found out
@@ -64,13 +72,16 @@ def _as_job(  # noqa: PLR0913 - what ``run_notebook`` found out
     journal = cli_open.place_of(str(path), order.environ).journal
     job = held or keeping.begun(journal, asked, order, path, key)
     with contextlib.closing(Records(Subject(journal, path, name, key))) as records, keeping.kept(job) as kept:
-        kept.ended = _carried_out(order, path, records, as_json=as_json, on_kernel=kept.kernel)
-        return headless.EXIT_CODES[kept.ended]
+        kept.ended, lost = _carried_out(order, path, records, as_json=as_json, on_kernel=kept.kernel)
+    for error in lost:
+        raise error
+    return headless.EXIT_CODES[kept.ended]
 
 
 def _carried_out(
     order: headless.Order, path: Path, records: Records, *, as_json: bool, on_kernel: Callable[[int], None]
-) -> headless.Ended:
+) -> tuple[headless.Ended, list[WrongFileError]]:
+    """How it ended, and why its executed notebook is not on disk, where it is not."""
     tell = tell_json if as_json else TellPeople(live=sys.stderr.isatty())
     began = time.monotonic()  # noqa: TID251 - the command line's own clock
     cells = notebook_cells(order.book)
@@ -78,10 +89,11 @@ def _carried_out(
     log = RunLog(cells, records, now=now, tell=tell, on_kernel=on_kernel)
     where = {"notebook": str(path), "output": str(order.output), "key": order.environ.get("KEEL_FLOW_KEY", "")}
     tell({"event": "started", **where, "cells": len(cells), "left_s": round(log.known_s, 3)})
-    ended = headless.carry_out(order, log, monotonic=time.monotonic)  # noqa: TID251 - as above
+    lost: list[WrongFileError] = []
+    ended = headless.carry_out(order, log, monotonic=time.monotonic, lost=lost.append)  # noqa: TID251 - as above
     took = time.monotonic() - began  # noqa: TID251 - as above
     tell(closing(ended, log.totals, took_s=took, output=order.output))
-    return ended
+    return ended, lost
 
 
 def refused(error: KeelError, exit_code: int) -> dict[str, Any]:

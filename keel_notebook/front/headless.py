@@ -23,7 +23,7 @@ from msgspec import Struct
 from keel_notebook.core.parameters import INJECTED_TAG
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.redact import redacted
-from keel_notebook.errors import NotStartedError, SettingsError
+from keel_notebook.errors import NotStartedError, SettingsError, WrongFileError
 
 _LOAD = "__import__('keel_notebook').load_ipython_extension(get_ipython())"
 """Not ``%load_ext``: the notebook's own line must stay quiet."""
@@ -113,12 +113,24 @@ class Listener(Protocol):
         """The cell has ended."""
 
 
-def carry_out(order: Order, listener: Listener, *, monotonic: Callable[[], float]) -> Ended:
+def carry_out(
+    order: Order,
+    listener: Listener,
+    *,
+    monotonic: Callable[[], float],
+    lost: Callable[[WrongFileError], None] = lambda _: None,
+) -> Ended:
     """Run every cell, top to bottom; nothing after the first that fails. The kernel is gone afterwards.
 
-    Raises NotStartedError (E009) where no kernel can be started, or where keel is not installed in it.
+    ``lost`` is told where the executed notebook could not be written at the end; the cells ran all the same.
+    Raises NotStartedError (E009) where no kernel can be started, or where keel is not installed in it, WrongFileError
+    (E008) where the executed notebook cannot be written: then nothing was started.
     """
-    return asyncio.run(_Running(order, listener, monotonic).run())
+    running = _Running(order, listener, monotonic)
+    ended = asyncio.run(running.run())
+    if running.unsaved is not None:
+        lost(running.unsaved)
+    return ended
 
 
 class _Running:
@@ -132,6 +144,8 @@ class _Running:
         self._listener = listener
         self._monotonic = monotonic
         self._stop: Ended | None = None
+        self.unsaved: WrongFileError | None = None
+        """Why the executed notebook is not on disk as it is now."""
         if order.last:
             order.book.cells.append(new_code_cell(order.last))
         self._cells = {cell.index: cell for cell in notebook_cells(order.book)}
@@ -154,6 +168,8 @@ class _Running:
         from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
 
         self._save()
+        if self.unsaved is not None:
+            raise self.unsaved  # before a kernel starts
         ready = False
         try:
             with _off_the_network(self._client.create_kernel_manager()):
@@ -171,6 +187,11 @@ class _Running:
             if ready:
                 raise
             raise SettingsError(where="the kernel", detail=f"did not start ({type(error).__name__})") from None
+        except OSError as error:
+            if ready:
+                raise
+            detail = f"{error.filename or 'it'}: {error.strerror or type(error).__name__}"
+            raise NotStartedError(where="the kernel", detail=detail, case="kernel") from None
         finally:
             self._save()
 
@@ -272,7 +293,12 @@ class _Running:
         yield
 
     def _save(self) -> None:
-        replace_text(self._order.output, _written(self._order.book) + "\n")
+        try:
+            replace_text(self._order.output, _written(self._order.book) + "\n")
+            self.unsaved = None
+        except OSError as error:  # cells go on: what they did is recorded, and the next one may find room again
+            detail = f"cannot be written: {error.strerror or type(error).__name__}"
+            self.unsaved = WrongFileError(where=self._order.output, detail=detail, case="output")
 
 
 @contextlib.contextmanager

@@ -194,6 +194,26 @@ def test_k42_a_call_that_cannot_be_recorded_goes_on_with_a_warning(house):
     assert flow.warnings
 
 
+def test_k38_the_key_of_an_attempt_that_crashed_is_in_its_row_and_comes_back(house):
+    class Died(BaseException):
+        pass
+
+    def dies():
+        raise Died
+
+    flow = house.enter()
+    flow.call("a#1", ok(1), idempotency_key="done")
+    with pytest.raises(Died):
+        flow.call("pay#1", dies, idempotency_key="k-1")
+    house.clock.advance(TTL_S + 1)
+    again = house.enter()
+    assert again.peek_key("a#1") is None, "what ended has none to give"
+    again.call("a#1", ok(1))
+    assert (again.peek_key("pay#1"), again.peek_key("pay#2")) == ("k-1", None)
+    again.call("pay#1", ok(2))
+    assert [(e.status, e.idempotency_key) for e in house.rows() if e.key == "pay#1"][-1] == (Status.OK, "k-1")
+
+
 def test_k39_looking_at_the_key_moves_nothing(house):
     flow = house.enter()
     assert [flow.peek_key("a#-") for _ in range(3)] == [None] * 3

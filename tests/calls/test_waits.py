@@ -65,8 +65,9 @@ def test_z33_z37_a_promise_is_answered_by_who_has_the_token_only(boot, clock):
     made = kernel.names["p"]
     kernel.kill()  # it is answered while the kernel is dead
     desk = boot().journal
-    with pytest.raises(PromiseRefusedError):
-        waits.resolve(desk, clock, promise_id=made.id, token="0" * 64, value=1)
+    for wrong in ("0" * 64, "", made.token[:-1], made.token + "0", made.token.upper() + " "):
+        with pytest.raises(PromiseRefusedError):
+            waits.resolve(desk, clock, promise_id=made.id, token=wrong, value=1)
     for unknown in (made.id[:-1] + "x", "f:short", "nonsense"):
         with pytest.raises(UnknownPromiseError):
             waits.resolve(desk, clock, promise_id=unknown, token=made.token)

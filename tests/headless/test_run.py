@@ -250,6 +250,41 @@ def test_a_long_path_of_the_temporary_folder_does_not_keep_a_kernel_from_startin
     assert not list(deep.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("output", "cell", "ran"),
+    [
+        ("a.ipynb/x.ipynb", "1", ""),
+        ("gone/x.ipynb", "1", ""),
+        ("out/x.ipynb", "import shutil; shutil.rmtree('out', ignore_errors=True)", "a b"),
+    ],
+    ids=["a file is no folder", "no folder", "its folder goes while it runs"],
+)
+def test_an_executed_notebook_that_cannot_be_written_stops_a_run_before_it_begins_and_none_in_the_middle(
+    job, output, cell, ran
+):
+    (job.folder / "out").mkdir()
+    job.write("%%keel_step a\nhit('a')", cell, "%%keel_step b\nhit('b')")
+    out, said = job.call("keel_notebook", "run", job.path, "--output", output, code=1)
+    assert "Traceback" not in out + said
+    assert "KEEL-E008" in said
+    assert output in said
+    assert job.hits == ran
+    left, _ = job.call("keel_notebook", "resume", "--dry-run", code=None)
+    assert job.path.name not in left, "what ran to its end is no job that was left"
+    job.run()
+    assert job.hits == "a b"
+
+
+def test_the_executed_notebook_goes_to_standard_output_where_that_is_asked_for(job):
+    job.write("%%keel_step a\nprint('ünder')")
+    out, said = job.call("keel_notebook", "run", job.path, "--output", "-")
+    assert nbformat.reads(out, as_version=4).cells[2].outputs[0].text == "ünder\n"
+    assert "a executed" in said
+    assert (job.folder / "a.run.ipynb").read_text("utf-8") == out
+    assert not (job.folder / "-").exists()
+    job.call("keel_notebook", "run", job.path, "--output", "-", "--json", code=1)
+
+
 def test_of_two_runs_at_once_the_second_is_refused_before_it_touches_the_file_that_the_first_writes(job):
     """Whatever its flow is, and whichever way it names the file; a run that was killed holds nobody up."""
     job.write("hit('begun')\nimport os, time\nwhile not os.path.exists('go'): time.sleep(0.02)", "hit('end')")

@@ -146,7 +146,13 @@ def test_z21_z22_skip_takes_it_as_done_is_audited_once_and_leaves_no_old_value(b
 def test_z21_z23_rerun_fires_again_under_the_same_key_without_a_second_intent(book):
     body = "%%keel_step pay --effect exactly_once --on-ambiguous rerun\nhit(keel.idempotency_key())\n"
     book.dies_in(body)
+    book.ok("1")
+    journal = book.session.attached().journal.inner
+    written, append = [], journal.append
+    journal.append = lambda entry, **how: (written.append((entry.kind, entry.status)), append(entry, **how))
     book.ok(body)
+    written = [one for one in written if one[0] is not Kind.PLAIN]
+    assert written == [(Kind.AUDIT, Status.OK), (Kind.STEP, Status.OK)], "the intent that stands is its own, too"
     book.ok(body)
     first, second = book.hits
     assert first == second, "one key in every attempt (K40)"
