@@ -114,12 +114,25 @@ def test_o26_registering_again_replaces_and_a_step_that_failed_can_be_undone(boo
 
 
 def test_o27_compensating_and_the_undo_itself_are_synced_before_the_undo_runs(book):
-    seen = []
+    seen, safe = [], []
     run(book, CELLS[:1])
+    journal = book.session.attached().journal.inner
+    append = journal.append
+
+    def noted(entry, *, synced=False):
+        append(entry, synced=synced)
+        safe.append((entry.kind, entry.ambient.get("status", entry.step), entry.status, synced))
+
     book.shell.user_ns["look"] = lambda: seen.extend(status(book) + [e.step for e in book.entries(Kind.UNDO)])
     book.ok("%%keel_undo s1\nlook()\n")
+    journal.append = noted
     book.ok("%keel undo")
     assert seen == ["compensating", "s1", "undo:s1"]
+    assert [one for one in safe if one[0] is not Kind.PLAIN] == [
+        (Kind.MARKER, "compensating", Status.OK, True), (Kind.UNDO, "undo:s1", Status.RUNNING, True),
+        (Kind.UNDO, "undo:s1", Status.OK, True), (Kind.RETIRE, "s1", Status.OK, True),
+        (Kind.MARKER, "failed", Status.OK, True),
+    ]  # fmt: skip
 
 
 def test_o27_an_undo_that_fails_says_so_stays_open_and_is_done_when_asked_again(book):
