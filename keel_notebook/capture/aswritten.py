@@ -10,7 +10,7 @@ from keel_notebook.core.options import find_marker
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CELL = re.compile(r"^Cell In\[(\d+)\]", re.MULTILINE)
-_NUMBERED = re.compile(r"\s*(?:-+>\s*)?(\d+) ")
+_NUMBERED = re.compile(r"\s*(?:-+>\s*)?\d+ (.*)")
 
 
 def as_written(frame: str, cell: Callable[[int], str]) -> str:
@@ -21,9 +21,11 @@ def as_written(frame: str, cell: Callable[[int], str]) -> str:
         return frame
     given, wrote = f"# keel: step {marker.line}".rstrip(), marker.lines[marker.at].strip()
     lines = frame.split("\n")
-    for at, line in enumerate(lines):
+    for at, line in enumerate(
+        lines
+    ):  # not by its number: of a comprehension over lines IPython numbers them its own way
         numbered = _NUMBERED.match(_COLOUR.sub("", line))
-        if numbered is not None and int(numbered[1]) == marker.at + 1:
+        if numbered is not None and numbered[1].strip() == given:
             lines[at] = line.replace(given, wrote, 1)
     return "\n".join(lines)
 
