@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from msgspec import Struct, field
 
 from keel_notebook.core.cellcode import ParsedCell
+from keel_notebook.core.doing import Doing, doings, done_by
 from keel_notebook.core.fileholds import ABSENT
 from keel_notebook.core.fingerprint import code_digest
 from keel_notebook.core.harmless import root_name, words
@@ -40,6 +41,7 @@ DATABASE_CALLS = words(
 class Statement(Struct, frozen=True):
     """One statement at the top level of a cell."""
 
+    node: ast.stmt
     code: Digest
     names: CellNames
     binds: frozenset[str]
@@ -71,6 +73,7 @@ def statements(parsed: ParsedCell) -> Iterator[Statement]:
         alone = ParsedCell("", ast.Module([node], []))
         names: CellNames = analyse.__wrapped__(alone)
         yield Statement(
+            node=node,
             code=code_digest(alone),
             names=names,
             binds=names.stores | names.maybe_stores,
@@ -90,6 +93,8 @@ def _changes(top: ast.stmt) -> Iterator[str]:
             case ast.Call(func=ast.Attribute(attr=method) as func) if method in DATABASE_CALLS:
                 yield root_name(func)
                 yield from (arg.id for arg in node.args if isinstance(arg, ast.Name))
+            case ast.withitem(context_expr=value, optional_vars=ast.expr()) if not isinstance(value, ast.Call):
+                yield root_name(value)  # with con as c: c.execute(…)
 
 
 def _own(top: ast.AST) -> Iterator[ast.AST]:
@@ -109,6 +114,7 @@ def _texts(top: ast.AST) -> Iterator[str]:
 
 
 _PATH = 1024
+_RUNNING = "running "
 
 
 class Origins:
@@ -120,6 +126,8 @@ class Origins:
     def __init__(self) -> None:
         self._now: dict[str, Origin] = {}
         self._unlisted: Origin | None = None
+        self._doings: dict[str, Doing] = {}
+        """What calls of the notebook's functions do to other names."""
         self._untold: list[Callable[[], None]] = []
 
     def were_there(self, modules: Mapping[str, str]) -> None:
@@ -149,7 +157,7 @@ class Origins:
         found = Origins()
         found._now, found._unlisted = dict(self._now), self._unlisted
         tree = _WithoutCalls(keel).visit(copy.deepcopy(parsed.tree))
-        found._cell(ParsedCell(parsed.source, tree), "running ")
+        found._cell(ParsedCell(parsed.source, tree), _RUNNING)
         return found, frozenset(name for name, now in found._now.items() if self._now.get(name) is not now)
 
     def _cell(self, parsed: ParsedCell, how: str) -> None:
@@ -157,14 +165,19 @@ class Origins:
             self._apply(statement, how)
 
     def _apply(self, statement: Statement, how: str) -> None:
-        names = statement.names
-        reads = {name: self._origin(name) for name in sorted(names.reads | names.late_reads)}
+        names, done = statement.names, done_by(statement.node, self._doings)
+        through = {name for name in done.reads if name in self._now}
+        reads = {name: self._origin(name) for name in sorted(names.reads | names.late_reads | through)}
 
         def made(before: Origin | None) -> Origin:
             return Origin(how + statement.code, names, statement.texts, reads, before)
 
         fresh = made(None)
-        changed = self._with_parents(statement.changes - statement.binds)
+        changed = self._with_parents((statement.changes | done.changes) - statement.binds)
+        for name in statement.binds:
+            self._doings.pop(name, None)
+        if how != _RUNNING:  # what durable calls do themselves is looked at where they are made
+            self._doings |= doings(statement.node, _changes, self._doings, DATABASE_CALLS)
         touched = changed | names.maybe_stores | (set(self._now) - names.stores if statement.anything else set())
         before = {name: self._origin(name) for name in touched}
         for name in names.stores:
