@@ -105,9 +105,9 @@ def local_modules(folder: Path) -> Iterator[Figure]:
     floor, floor_cpu = ended["none"]
     for name, order in (("before", "keel is loaded after them"), ("after", "keel is loaded before them")):
         wall, cpu = ended[name]
-        against = f"the same in a kernel with none ({floor:.2f} ms)"
-        detail = f"{order}; processor {cpu:.2f} ms against {floor_cpu:.2f} ms"
-        yield Figure(f"a step beside {COUNT} local modules", wall / floor, "x", against, 3, detail)
+        against = f"the same in a kernel with none ({floor_cpu:.1f} ms of processor time)"
+        detail = f"{order}; by the clock {wall:.1f} ms against {floor:.1f} ms"
+        yield Figure(f"a step beside {COUNT} local modules", cpu / floor_cpu, "x", against, 3, detail)
         more = kernels[name].first_ms - kernels["none"].first_ms
         what = f"the first step beside {COUNT} local modules"
         against = f"the same in a kernel with none ({kernels['none'].first_ms:.0f} ms)"
