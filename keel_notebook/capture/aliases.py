@@ -28,7 +28,7 @@ def bound_to_same(namespace: Mapping[str, Any], ids: Container[int]) -> dict[int
 
 class Shared(Struct, frozen=True):
     """Names that hold a changed value, or a part of one. Those of ``apart`` would not hold it any more after both
-    came back from a record: an array and the bytes that it lies on, a frame around an array."""
+    came back from a record: an array and the bytes that it lies on."""
 
     names: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ def sharing(changed: Iterable[Any], namespace: Mapping[str, Any], *, without: Co
             left -= 1
             if id(part) in ways and _together(ways[id(part)], part):
                 found.add(name)
-                if ways[id(part)] != way and is_memory(part):
+                if ways[id(part)] != way and "buffer" in (ways[id(part)], way) and is_memory(part):
                     apart.add(name)
                 break
     return Shared(frozenset(found), frozenset(apart))
@@ -80,13 +80,17 @@ def _together(way: str, part: Any) -> bool:
     return not (way == "frame" and type(part).__name__ == "ndarray")
 
 
-def arrays_under(frames: Iterable[Any], namespace: Mapping[str, Any]) -> set[str]:
-    """Names of arrays that lie on the memory of one of the frames (``x = df["x"].values``)."""
-    arrays = {name: value for name, value in namespace.items() if type(value).__name__ == "ndarray"}
-    if not arrays:
-        return set()
+def arrays_under(frames: Iterable[Any], others: Mapping[str, Any], *, without: Collection[int]) -> set[str]:
+    """Names of arrays that lie on the memory of one of the frames (``x = df["x"].values``), and of what holds one."""
     under = {id(part) for frame in frames for part, _ in parts(frame) if type(part).__name__ == "ndarray"}
-    return {name for name, array in arrays.items() if any(id(part) in under for part, _ in islice(parts(array), 20))}
+    found, left = set[str](), _MOST_STEPS
+    for name, value in others.items():
+        for part, way in islice(parts(value, without), max(0, min(left, _MOST_PER_NAME))):
+            left -= 1
+            if id(part) in under and _together(way, part):
+                found.add(name)
+                break
+    return found
 
 
 def held_elsewhere(namespace: Mapping[str, Any], name: str, references: int, *, without: Collection[int]) -> bool:

@@ -20,7 +20,7 @@ class Changed(Struct, frozen=True, eq=False):
     """Names that a branch or loop may have bound, to the very object that they had before or not at all."""
     apart: tuple[str, ...] = ()
     """Names not in ``written`` that changed with others by memory which no record can make them share again: an
-    array on a ``bytearray``, a frame around an array."""
+    array on a ``bytearray``."""
     patched: tuple[str, ...] = ()
     """Classes whose change is told by their attributes in ``written`` and ``deleted``: ``Cfg`` for ``Cfg.lr``."""
     unknown: tuple[str, ...] = ()

@@ -265,13 +265,13 @@ class NameWatch:
         and pandas does not tell which arrays it still writes to.
         """
         leaves = [name for name in watched if name in cell.stores or name in cell.maybe_stores or name in cell.deletes]
-        found: set[str] = set()
         lost = [namespace[name] for name in leaves if self._is_held(name, namespace)]
-        if lost:
-            others = {name: namespace[name] for name in persons_names(self._shell) if name not in watched}
-            found |= sharing(lost, others, without=self._ipythons()).names
         frames = [value for name in watched if is_frame(value := namespace[name])]
-        return found | (arrays_under(frames, namespace) - watched.keys() if frames else set())
+        if not lost and not frames:
+            return set()
+        others = {name: namespace[name] for name in persons_names(self._shell) if name not in watched}
+        found = arrays_under(frames, others, without=self._ipythons())
+        return found | sharing(lost, others, without=self._ipythons()).names
 
     def _is_held(self, name: str, namespace: dict[str, Any]) -> bool:
         at = id(namespace[name])

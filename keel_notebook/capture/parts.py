@@ -95,7 +95,7 @@ def _opened(thing: Any, way: str) -> Iterable[Part]:
     if issubclass(kind, memoryview):
         return ((thing.obj, "buffer"),)
     if _is_pandas(kind):
-        return _of_pandas(thing)
+        return _of_pandas(thing, way)
     return [(each, way) for each in _held(thing, kind) if type(each) not in IMMUTABLE]
 
 
@@ -108,11 +108,16 @@ def _of_array(array: Any, way: str) -> Iterator[Part]:
     yield from ((each, way) for each in attributes(array).values())
 
 
-def _of_pandas(thing: Any) -> Iterator[Part]:
+def is_pandas_array(thing: Any) -> bool:
+    """Whether a thing is one of pandas' own arrays: who writes into it writes into the frames on its memory."""
+    return _is_pandas(type(thing)) and hasattr(type(thing), "_from_sequence")
+
+
+def _of_pandas(thing: Any, way: str) -> Iterator[Part]:
     """The arrays of a frame, series or index, and what stands in its ``attrs``: all that others may hold as well."""
     if not is_frame(thing):
         held = (each for each in gc.get_referents(thing) if is_memory(each) or _is_pandas(type(each)))
-        yield from ((each, "frame") for each in held)
+        yield from ((each, way if is_pandas_array(thing) else "frame") for each in held)
         return
     for block in getattr(thing._mgr, "blocks", ()):
         yield block.values, "frame"

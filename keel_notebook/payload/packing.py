@@ -125,11 +125,14 @@ class Encoder(Struct, frozen=True):
         fields = {"form": "plain", "nodes": nodes_out, "roots": roots}
         return Encoded(fields, buffers, sizes, [entries[number][1] for number in used], stamps=[None] * len(values))
 
-    def _pickle(self, values: Values, known: Referable, writing: Mapping[str, Any]) -> Encoded:
+    def _pickle(
+        self, values: Values, known: Referable, writing: Mapping[str, Any], *, all_arrays: bool = False
+    ) -> Encoded:
         stream, buffers = Stream(), BufferWriter()
         by_code = ByCode(self.space(), writing, definitions=self.definitions, digester=self.digester)
         entries = list(known.values())
         writer = Writer(stream, buffers, by_code, [thing for thing, _ in entries], roots=[value for _, value in values])
+        writer.all_arrays = all_arrays
         sizes: list[int] = []
         stamps: list[bytes | None] = []
         written = blake3(b"streamed behind %d;" % len(entries))
@@ -145,6 +148,8 @@ class Encoder(Struct, frozen=True):
             if stream.size - begin <= _SCANNED and secret_in_pickle(b"".join(stream.parts[parts:])):
                 raise Guilty(at, None, secret=True)
             sizes.append(stream.size - begin + buffers.bytes - content)
+        if buffers.has_columns_on(writer.small):
+            return self._pickle(values, known, writing, all_arrays=True)
         used = known_used(stream.parts, len(entries))
         fields = {
             "form": "pickle",

@@ -23,7 +23,7 @@ from keel_notebook.payload.bycode import ByCode
 from keel_notebook.payload.guilty import Refused
 from keel_notebook.payload.hosts import Hosts
 from keel_notebook.payload.kinds.matplotlib import windowless
-from keel_notebook.payload.kinds.numpy import Column, describe, locked, owner_of, take_view
+from keel_notebook.payload.kinds.numpy import COLUMN, Column, describe, locked, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, memory_of
 from keel_notebook.payload.shapes import one_way
 
@@ -67,6 +67,10 @@ class Writer(_pickle.Pickler):
         self.out_of_band: list[int] = []
         self.plain = True
         """Whether all that was written is of pickle's own types, with all that there is to it in the stream."""
+        self.small: list[Any] = []
+        """Arrays that were left to numpy."""
+        self.all_arrays = False
+        """Small ones, too, go to the buffers, because a frame may lie on their memory."""
         self._buffers = buffers
         self._by_code = by_code
         self._reduces: dict[type, _Reduce | None] = {}
@@ -181,6 +185,8 @@ class Writer(_pickle.Pickler):
         assert kind is not None
         if kind.tag in kinds.TENSORS and (view := self._hosts.of_tensor(value)) is not None:
             return rebuild.kind, ("torch.view", *view.parts)
+        if kind.tag == COLUMN and (at := self._buffers.column(value.array)) is not None:
+            return rebuild.array, (at,)
         parts = kind.take(value)
         if parts is None:
             return self._pandas(value) if type(value).__module__.startswith("pandas") else NotImplemented
@@ -189,7 +195,9 @@ class Writer(_pickle.Pickler):
     def _array(self, array: Any) -> Any:
         owner = owner_of(array)
         host = self._hosts.of(array)
-        small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata and owner.flags.writeable
+        small = owner.nbytes <= _SMALL_ARRAY and owner.flags.owndata and owner.flags.writeable and not self.all_arrays
+        if small:
+            self.small.append(array)
         if host is not None or small or array.dtype.hasobject:
             view = None if owner is array else take_view(array, owner if host is None else host)
             return self._as_it_is(array) if view is None else (rebuild.view, view)

@@ -19,7 +19,7 @@ from keel_notebook.payload import drawing, kinds
 from keel_notebook.payload.buffers import BufferReader, BufferWriter
 from keel_notebook.payload.guilty import Secret
 from keel_notebook.payload.hosts import Hosts
-from keel_notebook.payload.kinds.numpy import build_view, owner_of, take_view
+from keel_notebook.payload.kinds.numpy import COLUMN, build_view, owner_of, take_view
 from keel_notebook.payload.memory import LARGE, Memory, text_memory
 from keel_notebook.payload.shapes import by_name
 
@@ -161,6 +161,8 @@ class PlainWriter:
             return "torch.view", view.parts
         if kind.tag == "numpy.array" and (taken := self._array(value)) is not None:
             return taken
+        if kind.tag == COLUMN and (at := self._buffers.column(value.array)) is not None:
+            return "ndarray", (at,)
         parts = kind.take(value)
         if parts is None:
             raise NotPlain

@@ -20,7 +20,7 @@ def kinds() -> Iterator[Kind]:
     yield Kind("numpy.array", np.ndarray, _take_locked, build_array, compare=_compare_array)
     yield Kind("numpy.array", Inside, lambda v: take_array(v.array), build_array, compare=lambda v: take_array(v.array))
     yield Kind("numpy.dtype", np.dtype, _describe_or_none, build_dtype, native=True)
-    yield Kind("numpy.column", Column, _take_column, build_array, compare=lambda v: take_array(v.array))
+    yield Kind(COLUMN, Column, _take_column, build_array, compare=lambda v: take_array(v.array))
     yield Kind("numpy.masked", np.ma.MaskedArray, lambda _: None, build_array, native=True, compare=_compare_masked)
     yield from archives.kinds()
     for scalar in _scalar_types(np):
@@ -29,8 +29,12 @@ def kinds() -> Iterator[Kind]:
         yield Kind("numpy.dtype", dtype, _describe_or_none, build_dtype, native=True)
 
 
+COLUMN = "numpy.column"
+"""The kind of a ``Column``: the codec puts it on the memory of an array that lies on it, else on memory of its own."""
+
+
 class Column:
-    """An array that owns its memory as far as anyone will notice: part of a frame, never aliased on its own."""
+    """An array of a frame: it shares memory with arrays (``x = df["x"].values``), but with no other frame."""
 
     __slots__ = ("array",)
 

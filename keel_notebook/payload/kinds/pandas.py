@@ -1,7 +1,8 @@
 """Kinds of pandas: frames by column, so that a column is stored once however many frames and steps it is in (DESIGN 6).
 
-Built again without a copy: every column lies on the memory that the journal mapped, alone, so that writing into one
-frame never shows in another. pandas 3's own blocks come back only for frames so wide that columns would be a burden.
+Built again without a copy: every column lies on the memory that the journal mapped, together with the arrays that lay
+on it (``x = df["x"].values``), but never with another frame: writing into one frame never shows in another. pandas 3's
+own blocks come back only for frames so wide that columns would be a burden.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _arrays(pd: Any) -> Iterator[Kind]:
         yield Kind(f"pandas.{cls.__name__}", cls, _take_masked, _building_masked(cls), compare=_compare_masked)
     yield Kind("pandas.categorical", pd.Categorical, _take_categorical, _build_categorical)
     yield Kind("pandas.interval", arrays.IntervalArray, _take_intervals, _build_intervals)
-    yield Kind("pandas.numpy", arrays.NumpyExtensionArray, lambda v: (Column(v.to_numpy(copy=False)),), _build_wrapped)
+    yield Kind("pandas.numpy", arrays.NumpyExtensionArray, _take_wrapped, _build_wrapped, compare=_compare_wrapped)
     for name in ("ArrowStringArray", "ArrowExtensionArray"):
         if hasattr(arrays, name):
             yield Kind(f"pandas.{name}", getattr(arrays, name), _take_arrow, _build_arrow)
@@ -205,6 +206,14 @@ def _take_intervals(array: Any) -> tuple[Any, ...]:
 
 def _build_intervals(left: Any, right: Any, closed: str) -> Any:
     return _pd().arrays.IntervalArray.from_arrays(left, right, closed=closed)
+
+
+def _take_wrapped(array: Any) -> tuple[Any, ...]:
+    return (array.to_numpy(copy=False),)  # no column: it writes into a frame on the same memory, as an array does
+
+
+def _compare_wrapped(array: Any) -> tuple[Any, ...]:
+    return (Column(array.to_numpy(copy=False)),)
 
 
 def _build_wrapped(values: Any) -> Any:
