@@ -65,8 +65,12 @@ class KeelError(Exception):
             return str(told[part])
         if part in _OWN and self.facts.get(part):
             return str(self.facts[part])
-        case = cases(self.code).get(self.facts.get("case", ""), {})
-        return case.get(part, catalogue()[self.code][part]).format_map(_Blank(self.facts))
+        try:
+            case = cases(self.code).get(self.facts.get("case", ""), {})
+            text = case.get(part, catalogue()[self.code][part])
+        except OSError as error:  # no file can be opened any more: that must not stop the person's cell
+            return f"what it says cannot be read ({error.strerror}); {self.facts}"
+        return text.format_map(_Blank(self.facts))
 
     @property
     def reason(self) -> str:
