@@ -29,7 +29,7 @@ def test_an_append_is_one_write_and_a_synced_one_waits_for_the_disk_once(tmp_pat
             journal.append(next(waiting), synced=True)
     assert (appended["write"], appended["fdatasync"]) == (100, 0)
     assert synced["write"] == 100
-    assert 100 <= synced["fdatasync"] <= 102  # one or two of a thread that works beside it
+    assert 90 <= synced["fdatasync"] <= 102  # another thread empties the inbox and syncs some of it, too
     assert appended.total() < 100 * 100
     assert synced.total() < 200 * 100
 
