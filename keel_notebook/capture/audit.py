@@ -57,10 +57,12 @@ def _watchers() -> list[Watcher]:
 
 
 def _is_silent(event: str, args: Args) -> bool:
-    """Whether Python only looks for code: an import, or a traceback that shows a source line."""
+    """Whether Python only looks for code, an import or a traceback that shows a source line, or keel looks itself."""
+    caller = sys._getframe(2).f_code
+    if caller.co_filename.startswith(_KEEL):
+        return True
     if event == "open" and not str(args[0]).endswith(_CODE):
         return False
-    caller = sys._getframe(2).f_code
     if event == "os.scandir" and caller.co_filename.startswith(_PATTERNS):
         return caller.co_name not in _LISTINGS  # a pattern is one event of its own, and counts by what it matches
     return caller.co_filename in _SILENT
@@ -150,6 +152,7 @@ TIMES_SET: Counter[bytes] = Counter()
 _LOOKED_AT = frozenset({"open", "os.listdir", "os.scandir"})
 _CODE = (".py", ".pyc", ".so", ".pth", ".zip", ".egg", ".whl")
 _LIBRARY = os.path.dirname(os.__file__)
+_KEEL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _PATTERNS = (os.path.join(_LIBRARY, "glob.py"), os.path.join(_LIBRARY, "pathlib"))
 _LISTINGS = frozenset({"iterdir", "walk", "_walk"})
 _SILENT = frozenset(

@@ -32,10 +32,10 @@ def _looked_up(path: str) -> bool:
 
 
 def _beside_its_record(path: str) -> bool:
-    """Whether an installer put the file into any other folder (``pip install --target``) and says so there."""
+    """Whether an installer put the file into another folder of ``sys.path`` (``pip install --target``) and says so."""
     folder, below = os.path.split(path)
     while below:
-        if below in _installed_in(folder):
+        if folder in sys.path and below in _installed_in(folder):
             return True
         folder, below = os.path.split(folder)
     return False

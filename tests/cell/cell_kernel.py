@@ -13,6 +13,8 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from tests.support.starting import start_kernel
+
 
 @dataclass
 class Reply:
@@ -93,12 +95,8 @@ class Kernel:
 
 @contextlib.contextmanager
 def started(cwd: str) -> Iterator[Kernel]:
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=cwd)
-    client = manager.client()
-    client.start_channels()
+    manager, client = start_kernel(cwd=cwd)
     try:
-        client.wait_for_ready(timeout=60)
         yield Kernel(manager, client)
     finally:
         client.stop_channels()

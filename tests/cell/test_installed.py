@@ -20,7 +20,11 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_an_installer_put_into_a_folder_of_its_own_choice_is_installed(tmp_path: Path, name: str) -> None:
+def test_what_an_installer_put_into_a_folder_of_its_own_choice_is_installed(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    monkeypatch.syspath_prepend(str(tmp_path))
     record = tmp_path / "lib" / "model-1.0.dist-info" / "RECORD"
     record.parent.mkdir(parents=True)
     record.write_text(
@@ -33,7 +37,10 @@ def test_what_an_installer_put_into_a_folder_of_its_own_choice_is_installed(tmp_
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b'"', b"own.py,\0"])
-def test_a_record_that_cannot_be_read_installs_nothing(tmp_path: Path, content: bytes) -> None:
+def test_a_record_that_cannot_be_read_installs_nothing(
+    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "a-1.dist-info").mkdir()
     (tmp_path / "a-1.dist-info" / "RECORD").write_bytes(content)
     assert not is_installed(str(tmp_path / "model.py"))

@@ -4,9 +4,8 @@ import os
 import textwrap
 import time
 
-from jupyter_client.manager import start_new_kernel
-
 from keel_notebook.capture.outputs import unpack_messages
+from tests.support.starting import start_kernel
 
 SETUP = """
 import base64 as _b64, threading as _threading
@@ -45,7 +44,7 @@ class TappedKernel:
     def __init__(self):
         # ipykernel does not read what children write while it sees pytest around it
         env = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-        self.manager, self.client = start_new_kernel(env=env)
+        self.manager, self.client = start_kernel(env=env)
         self.run(SETUP)
 
     def close(self):

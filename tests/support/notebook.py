@@ -19,9 +19,10 @@ from typing import Any
 import nbformat
 from jupyter_client import KernelManager
 
+from tests.support.starting import start_kernel
+
 LOAD = "%load_ext keel_notebook"
 HIT = 'def hit(t):\n    with open("hits.txt", "a") as f: f.write(t + "\\n")'
-TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -90,15 +91,11 @@ class Notebook:
 
     def start(self) -> None:
         """Start a kernel in the notebook's folder."""
-        self.kernel = KernelManager(kernel_name="python3")
         env = {k: v for k, v in os.environ.items() if not k.startswith("KEEL_")} | self.env
         env["IPYTHONDIR"] = str(self.folder / ".ipython")
         if self.named:
             env["JPY_SESSION_NAME"] = str(self.path)
-        self.kernel.start_kernel(cwd=str(self.folder), env=env)
-        self.client = self.kernel.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=TIMEOUT_S)
+        self.kernel, self.client = start_kernel(cwd=str(self.folder), env=env)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""

@@ -37,7 +37,6 @@ class Kind(Struct, frozen=True):
 
 _HOMES = {
     "numpy": "keel_notebook.payload.kinds.numpy",
-    "keel_notebook": "keel_notebook.payload.kinds.numpy",  # its Column
     "pandas": "keel_notebook.payload.kinds.pandas",
     "pyarrow": "keel_notebook.payload.kinds.arrow",
     "polars": "keel_notebook.payload.kinds.polars",
@@ -79,6 +78,8 @@ def find(cls: type) -> Kind | None:
         return kind
     top = str(cls.__module__).partition(".")[0]
     home = _STANDARD if top in _STANDARD_TOPS else _HOMES.get(top)
+    if cls.__module__ == _HOMES["numpy"]:  # its Column; no other type of keel asks for numpy
+        home = _HOMES["numpy"]
     if home is None or home in _loaded or _NEEDED.get(home, "sys") not in sys.modules:
         return None
     _load(home)
