@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
 
 from keel_notebook.core.done import DECISION, REFUSED, REPLAYED
 from keel_notebook.core.model import Digest, Entry, Kind, Status
@@ -21,15 +22,41 @@ class Entries(tuple[Entry, ...]):
     looked_up: Index
 
 
+class Row:
+    """Some of a flow's entries, oldest first. Never changed: one more stands behind them in the same list, unseen."""
+
+    __slots__ = ("_count", "_entries")
+
+    def __init__(self, entries: list[Entry], count: int) -> None:
+        self._entries, self._count = entries, count
+
+    def __iter__(self) -> Iterator[Entry]:
+        return islice(self._entries, self._count)
+
+    def __reversed__(self) -> Iterator[Entry]:
+        return map(self._entries.__getitem__, range(self._count - 1, -1, -1))
+
+    def and_then(self, entry: Entry) -> Row:
+        """These and one more: ten thousand of one step are not copied ten thousand times."""
+        entries = self._entries if len(self._entries) == self._count else list(self)
+        entries.append(entry)
+        return Row(entries, self._count + 1)
+
+    def without(self, old: Entry) -> Row:
+        """These but one."""
+        kept = [entry for entry in self if entry is not old]
+        return Row(kept, len(kept))
+
+
 class Index:
     """What is asked of entries without a walk through all of them."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self.of_step: dict[str, tuple[Entry, ...]] = {}
+        self.of_step: dict[str, Row] = {}
         """By step, oldest first, what says something about its records: attempts, retirements, audits."""
-        self.came_back: dict[str, tuple[Entry, ...]] = {}
+        self.came_back: dict[str, Row] = {}
         """By step, oldest first: records that were made, and notes that one of them was put back."""
-        self.of_code: dict[Digest, tuple[Entry, ...]] = {}
+        self.of_code: dict[Digest, Row] = {}
         """By code, oldest first: records that were made."""
         self.last_seen: dict[int, float] = {}
         """By run, the wall time of its last entry."""
@@ -43,11 +70,11 @@ class Index:
     def add(self, entry: Entry) -> None:
         """Take in an entry that is newer than all others."""
         if entry.kind in _SAYS:
-            self.of_step[entry.step] = (*self.of_step.get(entry.step, ()), entry)
+            _append(self.of_step, entry.step, entry)
         if is_made(entry) or is_replay(entry):
-            self.came_back[entry.step] = (*self.came_back.get(entry.step, ()), entry)
+            _append(self.came_back, entry.step, entry)
         if entry.code is not None and is_made(entry):
-            self.of_code[entry.code] = (*self.of_code.get(entry.code, ()), entry)
+            _append(self.of_code, entry.code, entry)
         at = entry.started_at if entry.ended_at is None else entry.ended_at
         self.last_seen[entry.run] = max(self.last_seen.get(entry.run, at), at)
         if _is_cell(entry) and ((last := self.last_cell.get(entry.run)) is None or last.seq <= entry.seq):
@@ -58,11 +85,11 @@ class Index:
     def supersede(self, old: Entry, new: Entry) -> None:
         """Take in an entry under the id of an older one."""
         if old.kind in _SAYS:
-            self.of_step[old.step] = _without(self.of_step[old.step], old)
+            self.of_step[old.step] = self.of_step[old.step].without(old)
         if is_made(old) or is_replay(old):
-            self.came_back[old.step] = _without(self.came_back[old.step], old)
+            self.came_back[old.step] = self.came_back[old.step].without(old)
         if old.code is not None and is_made(old):
-            self.of_code[old.code] = _without(self.of_code[old.code], old)
+            self.of_code[old.code] = self.of_code[old.code].without(old)
         self.add(new)
 
     def copy(self) -> Index:
@@ -113,8 +140,9 @@ def is_replay(entry: Entry) -> bool:
     return entry.kind is Kind.MARKER and entry.key == DECISION and entry.ambient.get("decision") == REPLAYED
 
 
-def _without(entries: tuple[Entry, ...], old: Entry) -> tuple[Entry, ...]:
-    return tuple(entry for entry in entries if entry is not old)
+def _append(rows: dict[Any, Row], key: Any, entry: Entry) -> None:
+    row = rows.get(key)
+    rows[key] = Row([entry], 1) if row is None else row.and_then(entry)
 
 
 def stopped_short(index: Index, run: int) -> bool:

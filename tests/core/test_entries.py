@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,3 +98,32 @@ def _lines_of(ask: Callable[[FlowRecords], Any], records: FlowRecords) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def test_what_was_indexed_stays_while_more_is_taken_in_on_two_ways() -> None:
+    index = Index()
+    for seq in (1, 2):
+        index.add(_attempt(seq, "s1", "c1", Status.OK))
+    before = indexed((), index).looked_up
+    other = index.copy()
+    index.add(_attempt(3, "s1", "c1", Status.OK))
+    other.add(_attempt(4, "s1", "c1", Status.OK))
+    found = [[entry.seq for entry in each.of_step["s1"]] for each in (before, index, other)]
+    assert found == [[1, 2], [1, 2, 3], [1, 2, 4]]
+    assert [entry.seq for entry in reversed(before.of_step["s1"])] == [2, 1]
+
+
+def test_one_more_entry_of_a_step_copies_none_of_those_that_came_before_it() -> None:
+    index = Index()
+    for seq in range(1, 3_001):
+        index.add(_attempt(seq, "s1", "c1", Status.OK))
+    needed = []
+    for seq in range(3_001, 3_006):
+        entry = _attempt(seq, "s1", "c1", Status.OK)
+        tracemalloc.start()
+        try:
+            index.add(entry)
+            needed.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert min(needed) < 3_000  # bytes; the list itself grows now and then
