@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from keel_notebook.core.entries import RECORDS
-from keel_notebook.core.model import Entry
+from keel_notebook.core.model import Entry, Kind
 from keel_notebook.core.options import find_marker, parse_options
 from keel_notebook.core.plans import PlannedCell
 from keel_notebook.core.redact import redacted
@@ -29,7 +29,9 @@ def labels(entries: Iterable[Entry], cells: Sequence[PlannedCell] = ()) -> dict[
         entries: those of the flow, in the order written.
         cells: the notebook's code cells as last saved; empty where nobody can read it.
     """
-    unnamed = {e.step: e.source for e in entries if e.kind in RECORDS and e.source and not _own_name(e.source)}
+    records = [e for e in entries if e.kind in RECORDS and e.source]
+    given = {e.step for e in records if e.kind is Kind.ADOPT}  # their cells had no mark yet: a person named them
+    unnamed = {e.step: e.source for e in records if e.step not in given and not _own_name(e.source)}
     place = {cell.cell_id: cell for cell in cells if cell.cell_id}
     found = {}
     for step, source in unnamed.items():

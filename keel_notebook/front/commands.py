@@ -142,7 +142,7 @@ def _adopted(name: str, entry: Entry) -> str:
     held = ", ".join(write.name for write in entry.writes) or "no names"
     lost = "; ".join(f"{item.name} ({item.type}): {item.reason}" for item in entry.not_stored)
     tail = f"; not stored: {lost}" if lost else ""
-    return f"recorded as {name}: {held}{tail}. Put `%%keel_step {name}` on top of that cell"
+    return f"recorded as {name}: {held}{tail}. Put `%%keel_step {shlex.quote(name)}` on top of that cell"
 
 
 def _restore(session: Session, words: list[str]) -> Any:

@@ -239,21 +239,6 @@ print(b)
     assert book.hits == "s s s"
 
 
-def test_adopt_records_what_a_cell_left_before_it_was_a_step(notebook):
-    book = notebook("""
-hit("slow"); a = [1, 2]
-# ---
-%keel adopt slow
-""")
-    shown = book.run_all()
-    assert "recorded as slow" in shown[1].text
-    book.cells[2] = "%%keel_step slow\n" + book.cells[2]
-    book.cells[3] = "print(a)"
-    book.save()
-    assert book.rerun()[1].text == "[1, 2]\n"
-    assert book.hits == "slow"
-
-
 def test_two_cells_of_one_pass_with_one_name_clash(notebook):
     book = notebook("""
 %%keel_step s
