@@ -19,6 +19,7 @@ from keel_notebook.core.journalfiles import ROLE, unsettled
 from keel_notebook.core.lifecycle import fingerprint_of, held_once, recorded, rejected
 from keel_notebook.core.model import Effect, Entry, FileSeen, Input, Status
 from keel_notebook.core.options import StepOptions
+from keel_notebook.core.plaincode import Compared, PlainCode
 from keel_notebook.core.ports import FlowRecords, RunEnd
 from keel_notebook.core.readers import read_later
 from keel_notebook.core.sources import Names, same_code
@@ -88,6 +89,12 @@ class Walk(Struct):
     wishes: Wishes
     look: LookAtFile
     module: LookAtModule
+    compared: Compared = Compared()
+    """Which plain cells stood above each record."""
+    code: PlainCode = field(default_factory=PlainCode)
+    """Which plain cells stand above the present one."""
+    cells: dict[str, int] = field(default_factory=dict)
+    """Plain cells so far: their text, and where they stand."""
     below: frozenset[str] = frozenset()
     """Names that the cells below the present one read."""
     changed: dict[str, str] = field(default_factory=dict)
@@ -194,7 +201,20 @@ def _differences(record: Entry, options: StepOptions, walk: Walk) -> tuple[str, 
     for read in record.inputs:
         if read.name in walk.changed:
             return "", f"reads {read.name}, {walk.changed[read.name]}"
+        if made := _made_otherwise(record, read.name, walk):
+            return "", f"reads {read.name}, {made}"
     return "", next((told.said for told in tells if told.said), "")
+
+
+def _made_otherwise(record: Entry, name: str, walk: Walk) -> str:
+    """In which way plain cells that are known by now make a name otherwise than the record has seen it."""
+    cells = walk.code.through.get(name)
+    other = walk.compared.other(record, name, cells) if cells is not None else None
+    if other is None:
+        return ""
+    if other:
+        return f"made by cell {min(walk.cells[cell] for cell in other)}, which is not as it was in run {record.run}"
+    return f"made by other cells in run {record.run}"
 
 
 def _wanting(step: Foreseen, record: Entry, walk: Walk) -> tuple[Action, str] | None:

@@ -30,6 +30,7 @@ from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import fingerprint_of, recorded
 from keel_notebook.core.model import Entry, Kind, Status
 from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_options
+from keel_notebook.core.plaincode import compared
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.redact import redacted
 from keel_notebook.core.sources import body, names_in, same_code
@@ -148,6 +149,7 @@ def plan(  # noqa: PLR0913 - what it knows of the coming run, all by name
         wishes=wishes,
         look=look,
         module=module,
+        compared=compared(records.entries),
     )
     automatic = _automatic(records) if run.auto else {}
     reads = [names_in(body(cell.source)).reads for cell in cells]
@@ -209,6 +211,8 @@ def _plain(code: str, cell: PlannedCell, walk: Walk) -> tuple[Action, str]:
     where = f"cell {cell.index}"
     read = walk.reads(names)
     known = not walk.plain or code in walk.plain
+    walk.cells.setdefault(code, cell.index)
+    walk.code.ran(code, names)
     if not names.readable and (walk.changed or not known):
         walk.assumed[f"{where}, which is not plain Python, changes nothing that a step reads"] = None
     if not known:
@@ -251,9 +255,12 @@ def _step(cell: PlannedCell, code: str, walk: Walk) -> tuple[Action, str, Entry 
     if action is Action.REPLAYS and (record or newest) is not None:
         record = record or newest
         assert record is not None
-        walk.settles([*(write.name for write in record.writes), *record.deleted])
+        left = {write.name for write in record.writes} | set(record.deleted)
+        walk.settles(left)
     else:
-        walk.taints(_writes(code, newest), f"made by {cell.step}, which {action}")
+        left = _writes(code, newest)
+        walk.taints(left, f"made by {cell.step}, which {action}")
+    walk.code.left(left)
     return action, why, record or newest
 
 

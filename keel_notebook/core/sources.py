@@ -54,6 +54,8 @@ class Names(Struct, frozen=True):
     """Names that it binds or changes by assignment."""
     reads: frozenset[str] = frozenset()
     """Names that it reads, those inside its functions included."""
+    reads_now: frozenset[str] = frozenset()
+    """Names that it reads as it runs: those inside its functions are read when somebody calls them."""
     functions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The functions and classes that it defines, each with the names that their code reads."""
     readable: bool = True
@@ -82,7 +84,7 @@ def names_in(code: str) -> Names:
                 binds.update((item.asname or item.name).partition(".")[0] for item in modules)
             case ast.Name() | ast.Attribute() | ast.Subscript() if not isinstance(node.ctx, ast.Load):
                 binds.update(_root(node))
-    return Names(frozenset(binds), _reads(tree), functions)
+    return Names(frozenset(binds), _reads(tree), _reads_now(tree), functions)
 
 
 def _top_level(tree: ast.AST) -> Iterator[ast.AST]:
@@ -95,6 +97,20 @@ def _top_level(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _reads(tree: ast.AST) -> frozenset[str]:
     return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+
+def _reads_now(tree: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            nodes += [*node.decorator_list, node.args]
+        else:
+            nodes += ast.iter_child_nodes(node)
+    return frozenset(found)
 
 
 def _root(node: ast.expr) -> set[str]:

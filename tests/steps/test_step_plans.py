@@ -24,6 +24,8 @@ class Situation:
     cells: list
     then: dict = field(default_factory=dict)
     """Cells that are edited since: index to text."""
+    ran: tuple = ()
+    """Plain cells that run by themselves after the edit, before anybody asks for a plan."""
     change: object = None
     """Called with the folder."""
     plan: dict = field(default_factory=dict)
@@ -55,6 +57,7 @@ def step(name, body, options=""):
 
 READS = [SAID, "import helper", step("a", "x = 1"), step("b", "y = x + 1"), step("c", "z = y + 1")]
 KEPT = "def pay(i):\n    if os.path.exists('broken'): raise ValueError(i)\n    return i"
+PROMPT, ASK = "PROMPT = 'Classify: {}'", "def ask(item): return PROMPT.format(item)"
 SITUATIONS = {
     "nothing changed": Situation(READS, plan={"a": ("replays", ""), "c": ("replays", "")}),
     "an edited cell": Situation(
@@ -68,6 +71,30 @@ SITUATIONS = {
     ),
     "an edited plain cell": Situation(
         [SAID, "n = 1", step("a", "x = n")], {1: "n = 2"}, plan={"a": ("may execute", "cell 2")}
+    ),
+    "an edited plain cell that ran since": Situation(
+        [SAID, "n = 1", step("a", "x = n")], {1: "n = 2"}, ran=(1,), here=True,
+        plan={"a": ("may execute", "reads n, made by cell 2, which is not as it was in run 1")},
+    ),
+    "an edited plain cell that ran since, in a new kernel": Situation(
+        [SAID, "n = 1", step("a", "x = n")], {1: "n = 2"}, ran=(1,), plan={"a": ("may execute", "cell 2")}
+    ),
+    "an edited plain cell behind another one, both ran since": Situation(
+        [SAID, "n = 1", "m = [n]\nm.append(n)\nm[0] += n", step("a", "x = m")], {1: "n = 2"}, ran=(1, 2), here=True,
+        plan={"a": ("may execute", "reads m, made by cell 2")},
+    ),
+    "an edited prompt that ran since, read by the function of a durable call": Situation(
+        [SAID, PROMPT, ASK, step("a", "x = keel.map(ask, ['one', 'two'])"), step("b", "y = x")],
+        {1: "PROMPT = 'Sort: {}'"}, ran=(1,), here=True,
+        plan={"a": ("may execute", "reads PROMPT, made by cell 2"), "b": ("may execute", "made by a")},
+    ),
+    "an edited function that ran since": Situation(
+        [SAID, PROMPT, ASK, step("a", "x = ask('one')")], {2: ASK + " + '!'"}, ran=(2,), here=True,
+        plan={"a": ("may execute", "reads ask, made by cell 3")},
+    ),
+    "plain cells that ran again as they were": Situation(
+        [SAID, PROMPT, ASK, "m = ask('zero')", step("a", "x = ask(m)")], ran=(1, 3, 1), here=True,
+        plan={"a": ("replays", "")},
     ),
     "a new step": Situation(
         [SAID, step("a", "x = 1"), ""], {2: step("new", "w = x")}, plan={"new": ("executes", "no record")}
@@ -224,6 +251,8 @@ def test_the_plan_says_what_run_all_then_does(book, name, monkeypatch):
     for at, text in situation.then.items():
         notebook.cells[at] = text
     notebook.save()
+    for at in situation.ran:
+        assert book.run(notebook.cells[at]).error is None
     if situation.change is not None:
         situation.change(book.folder)
     if not situation.here:
