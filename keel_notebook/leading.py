@@ -383,7 +383,11 @@ class Leader:
         """Put names back; with ``run``, run the cells that no record holds. Raises UntrustedError (E050)."""
         attached = self.attached
         restorer = Restorer(
-            runner=attached.runner, ledger=self.ledger, shell=self._kernel.shell, in_file=attached.file.has
+            runner=attached.runner,
+            ledger=self.ledger,
+            shell=self._kernel.shell,
+            in_file=attached.file.has,
+            written=attached.file.source_of,
         )
         return restorer.restore(attached.journal.records(attached.flow.id), names, run=run)
 

@@ -9,10 +9,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from keel_notebook.core.chain import chain
+from keel_notebook.core.former import former, spelled_out
 from keel_notebook.core.missing import to_run
 from keel_notebook.core.model import Digest, Entry, EntryId
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.restore import Holdings, Lost, asked_for, called, holdings, lacking, names_of, steps_back
+from keel_notebook.core.units import local_second
 from keel_notebook.engine.ledger import Ledger
 from keel_notebook.engine.references import Read
 from keel_notebook.engine.runner import Runner
@@ -31,6 +33,8 @@ class RestoreReport(Struct):
     """Cells that were run because nothing held what they make or change (`--run`)."""
     made: tuple[str, ...] = ()
     """Names that these cells made anew."""
+    former: tuple[Lost, ...] = ()
+    """Names that came back as they were once, with when that was and why it is not current."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -40,10 +44,12 @@ class RestoreReport(Struct):
             "defined": list(self.defined),
             "ran": list(self.ran),
             "made": list(self.made),
+            "former": [{"name": lost.name, "reason": lost.reason} for lost in self.former],
         }
 
     def __str__(self) -> str:
         lines = [f"restored without running a cell: {', '.join(self.restored) or 'nothing'}"]
+        lines += [f"not current: {lost.name} ({lost.reason})" for lost in self.former]
         if self.defined:
             lines.append("defined: the imports, functions and classes of plain cells")
         if self.ran:
@@ -60,8 +66,17 @@ class RestoreReport(Struct):
 class Restorer:
     """Restores one kernel's notebook."""
 
-    def __init__(self, *, runner: Runner, ledger: Ledger, shell: Any, in_file: Callable[[str], bool]) -> None:
-        """``in_file`` as for ``core.chain``."""
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        ledger: Ledger,
+        shell: Any,
+        in_file: Callable[[str], bool],
+        written: Callable[[str], str | None],
+    ) -> None:
+        """``in_file`` as for ``core.chain``, ``written`` as for ``core.former``."""
+        self._written = written
         self._runner = runner
         self._ledger = ledger
         self._shell = shell
@@ -74,8 +89,8 @@ class Restorer:
         """Records that others refer to, read once."""
 
     def restore(self, records: FlowRecords, names: Sequence[str] = (), *, run: bool = False) -> RestoreReport:
-        """Everything that the newest run had, or the named names. Names that are there now are left alone
-        unless they are asked for. With ``run``, the cells that make what no record holds are executed.
+        """Everything that the newest run had, or the named names, or what the named steps made. Names that are there
+        now are left alone unless they are asked for. With ``run``, the cells that make what no record holds run.
 
         Raises UntrustedError (E050) where the records were written by somebody else.
         """
@@ -84,10 +99,13 @@ class Restorer:
         cells = chain(records, in_file=self._in_file)
         holding = holdings(records.entries, cells)
         fresh = not self._ledger.producers
+        by_name = bool(names)
+        names, unknown = spelled_out(names, holding, records.entries)
+        if by_name and not names:
+            return RestoreReport(missing=unknown)
         wanted = frozenset(asked_for(holding, names, self._shell.user_ns))
         lost = [item for item in holding.lost if not names or item.name in names]
-        known = holding.recorded.keys() | {item.name for item in lost}
-        lost += [Lost(name, "nothing is recorded under this name") for name in names if name not in known]
+        lost += unknown
         defined = [] if names else self._define(holding.definitions, lost)
         restored: set[str] = set()
         failed: list[str] = []
@@ -109,7 +127,11 @@ class Restorer:
         self._runner.restored(records.flow, held, [entry.entry for entry in defined])
         gone = {item.name: item for item in lost if item.name not in restored}
         texts = tuple(dict.fromkeys(called(entry) for entry in defined))
-        report = RestoreReport(tuple(sorted(restored)), tuple(gone.values()), texts, tuple(dict.fromkeys(failed)))
+        came = {name: source[name] for name in restored}
+        once = former(came, holding, records.entries, written=self._written, when=local_second)
+        report = RestoreReport(
+            tuple(sorted(restored)), tuple(gone.values()), texts, tuple(dict.fromkeys(failed)), former=once
+        )
         return self._run(records.entries, cells, holding, report) if run else report
 
     def _has(self, name: str, entry: Entry) -> bool:
