@@ -21,6 +21,14 @@ def _flows(setting: str, cwd: Path) -> Path:
     return (cwd / Path(setting).expanduser() if setting else beside / ".keel") / "flows"
 
 
+def holds_records(journal: Path) -> bool:
+    """Whether anything was recorded in the journal in this folder: a cheap look that makes nothing."""
+    try:
+        return (journal / "journal.duckdb").exists() or any((journal / "inbox").glob("*.seg"))
+    except OSError:
+        return False  # one that cannot be read: then whoever opens it says so
+
+
 def remembers_auto(setting: str, cwd: Path) -> bool:
     """Whether any flow of the journal that this kernel would open is in auto mode: a cheap look that makes nothing."""
     try:

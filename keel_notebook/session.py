@@ -29,7 +29,7 @@ from keel_notebook.capture.started import note_start
 from keel_notebook.core.passes import Places
 from keel_notebook.engine import host
 from keel_notebook.engine.inside import run_inside
-from keel_notebook.errors import DiskFullError, InternalError, JournalUnreachableError, KeelError
+from keel_notebook.errors import DiskFullError, InternalError, JournalUnreachableError, KeelError, WrongFileError
 from keel_notebook.glance import goes_on, remembers_auto
 
 if TYPE_CHECKING:
@@ -325,7 +325,8 @@ class Session:
 
     def _without_journal(self, cell: RunningCell, error: KeelError, tree: ast.Module) -> ast.Module:
         """A journal that cannot be used never stops a cell, unless nothing may be executed or done twice (K41, K42)."""
-        if self.settings.mode == _REPLAY or self.settings.strict or _may_do_harm(cell):
+        slip = isinstance(error, WrongFileError)  # of the key's name: the records are there, and stop cells like E050
+        if slip or self.settings.mode == _REPLAY or self.settings.strict or _may_do_harm(cell):
             raise rejected(error)
         if str(error) != self._told:
             say(f"steps run, not durable: {error}")

@@ -63,7 +63,7 @@ from keel_notebook.payload.codec import GraphCodec
 from keel_notebook.payload.digest import StructuralDigester
 from keel_notebook.payload.outlines import OrOutline
 from keel_notebook.payload.preview import preview
-from keel_notebook.payload.seal import OwnerSeal, owner_key
+from keel_notebook.payload.seal import OwnerSeal, seal_of
 from keel_notebook.payload.small import NO_DATA, is_small_data
 from keel_notebook.senses import (
     StepFiles,
@@ -188,7 +188,7 @@ def attach(kernel: Kernel, settings: Any) -> Attached:  # noqa: PLR0915 - all pa
     """Open the journal of a kernel. Raises KeelError where that cannot be done."""
     shell, cwd, clock, definitions = kernel.shell, kernel.cwd, kernel.clock, kernel.definitions
     folder = journal_folder(settings.journal, notebook := notebook_path(shell, cwd), cwd)
-    seal = OwnerSeal(owner_key(path=Path(settings.key_file) if settings.key_file else None))
+    seal = seal_of(settings.key_file, folder)
     journal, flow, leases = _opened(kernel, settings, folder, seal)
     digester = StructuralDigester(salt=journal.salt, definitions=definitions)
     compared = OrOutline(digester)

@@ -141,10 +141,9 @@ def writing(folder: Path) -> Iterator[Any]:
     """The journal, to write a few entries as its owner. Raises JournalUnreachableError (E054), DiskFullError (E053)."""
     from keel_notebook.core.kernels import COMMAND  # noqa: PLC0415 - only what the command needs
     from keel_notebook.journal.disk import open_journal  # noqa: PLC0415
-    from keel_notebook.payload.seal import OwnerSeal, owner_key  # noqa: PLC0415
+    from keel_notebook.payload.seal import seal_of  # noqa: PLC0415
 
-    named = os.environ.get("KEEL_KEY_FILE", "")
-    seal = OwnerSeal(owner_key(path=Path(named).expanduser() if named else None))
+    seal = seal_of(os.environ.get("KEEL_KEY_FILE", ""), folder)
     journal = open_journal(folder, clock=Clock(), seal=seal, notebook=COMMAND, cwd="", rest_s=None)
     try:
         if journal.problem is not None:

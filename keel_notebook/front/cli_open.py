@@ -72,10 +72,10 @@ def key_file(environ: Mapping[str, str] = os.environ) -> Path:
     return home / "keel" / "owner.key"
 
 
-def _seal() -> OwnerSeal:
+def _seal(key: Path) -> OwnerSeal:
     """The owner's seal. Without a readable key nothing counts as sealed by its owner."""
     try:
-        return OwnerSeal(bytes.fromhex(key_file().read_text("ascii").strip()))
+        return OwnerSeal(bytes.fromhex(key.read_text("ascii").strip()))
     except (OSError, ValueError):
         return OwnerSeal(secrets.token_bytes(KEY_BYTES))
 
@@ -91,9 +91,12 @@ def existing(journal: Path) -> Path:
     return journal
 
 
-def open_reader(journal: Path) -> JournalReader:
-    """A reader of the journal. Raises JournalUnreachableError (E054), also where there is no journal."""
-    return read_journal(existing(journal), seal=_seal())
+def open_reader(journal: Path, *, key: Path | None = None) -> JournalReader:
+    """A reader of the journal; ``key``: the file with its reader's key, by default the one that the environment names.
+
+    Raises JournalUnreachableError (E054), also where there is no journal.
+    """
+    return read_journal(existing(journal), seal=_seal(key or key_file()))
 
 
 class Wanted(Struct, frozen=True):

@@ -47,7 +47,7 @@ def looks(place: cli_open.Place, *, now: float) -> list[Seen]:
     Raises JournalUnreachableError (E054).
     """
     found = []
-    for job, held in Jobs(place.journal, keeping.owners_seal()).listed():
+    for job, held in Jobs(place.journal, keeping.owners_seal(place.journal)).listed():
         if place.notebook is None or job.notebook == str(place.notebook):
             found.append(Seen(job, _verdict(place.journal, job, held=held, now=now)))
     return sorted(found, key=lambda seen: seen.verdict.due)
@@ -78,7 +78,7 @@ def carry_on(journal: Path, job_id: str, *, as_json: bool, environ: Mapping[str,
 
     Raises what ``run_notebook`` raises, DamagedError (E051) where the job is not the owner's.
     """
-    held = Jobs(journal, keeping.owners_seal()).claim(job_id)
+    held = Jobs(journal, keeping.owners_seal(journal)).claim(job_id)
     if held is None:
         return ELSEWHERE
     job, now = held.job, Clock().now()

@@ -21,7 +21,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.core.ports import RunEnd, RunSeen
+from keel_notebook.core.entries import RECORDS
+from keel_notebook.core.ids import journal_id
+from keel_notebook.core.lifecycle import rejected
+from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
 from keel_notebook.core.record import as_dict
 from keel_notebook.core.units import count, size
 from keel_notebook.errors import KeelError
@@ -84,6 +87,8 @@ class Seen(Struct, frozen=True):
     flows: int = 0
     sizes: Sequence[tuple[str, int]] = ()
     trouble: KeelError | None = None
+    foreign: int = 0
+    """How many steps have records that another key sealed."""
 
 
 class Writing(Struct, frozen=True):
@@ -99,20 +104,29 @@ def checkup(journal: Path, *, key: Path | None = None, own: Writing | None = Non
     """Look at everything. ``journal`` is its folder, which need not be there; ``key`` the file with the owner's
     key, by default the one that this process's settings name; ``own``: told where a kernel asks.
     """
-    return examine(journal, key=key or key_file(), seen=_look_into(journal), own=own)
+    return examine(journal, key=key or key_file(), seen=_look_into(journal, key or key_file()), own=own)
 
 
-def _look_into(journal: Path) -> Seen | None:
+def _look_into(journal: Path, key: Path) -> Seen | None:
     if not journal.is_dir():
         return None
     try:
-        with contextlib.closing(open_reader(journal)) as reader:
-            flows = reader.flows()
-            runs = {run: seen for flow in flows for run, seen in reader.records(flow.id).runs.items()}
+        with contextlib.closing(open_reader(journal, key=key)) as reader:
+            flows = [reader.records(flow.id) for flow in reader.flows()]
+            runs = {run: seen for flow in flows for run, seen in flow.runs.items()}
             sizes = tuple((name, found) for name, found in as_dict(reader.sizes()).items() if found)
     except KeelError as error:
         return Seen(trouble=error)
-    return Seen(tuple(runs[run] for run in sorted(runs)), len(flows), sizes)
+    return Seen(
+        tuple(runs[run] for run in sorted(runs)), len(flows), sizes, foreign=sum(_foreign(flow) for flow in flows)
+    )
+
+
+def _foreign(records: FlowRecords) -> int:
+    """How many steps of a flow have a record that counts and that another key sealed: each of them stops (E050)."""
+    gone = rejected(records.entries) if records.untrusted else {}
+    there = (e for e in records.entries if e.entry in records.untrusted and e.entry not in gone and e.kind in RECORDS)
+    return len({entry.step for entry in there})
 
 
 def examine(journal: Path, *, key: Path, seen: Seen | None, own: Writing | None = None) -> DoctorReport:
@@ -126,7 +140,7 @@ def examine(journal: Path, *, key: Path, seen: Seen | None, own: Writing | None 
     """
     return DoctorReport(
         str(journal),
-        (*_versions(), *_place(journal), *_contents(journal, seen), *_own(own), *_key(key)),
+        (*_versions(), *_place(journal), *_contents(journal, seen), *_own(own), *_key(key, seen)),
     )
 
 
@@ -217,6 +231,8 @@ def _contents(journal: Path, seen: Seen | None) -> Iterator[Finding]:
     sizes = ", ".join(f"{name} {size(found)}" for name, found in seen.sizes)
     held = f"{count(seen.flows, 'flow')}, {count(len(seen.runs), 'run')}"
     yield Finding("contents", "ok", f"{held}; {sizes}" if sizes else held)
+    if seen.foreign:
+        yield _not_yours(journal, seen.foreign)
     alive = [run for run in seen.runs if run.end == RunEnd.OPEN]
     for run in alive:
         notebook = f", {run.start.notebook}" if run.start.notebook else ""
@@ -224,6 +240,18 @@ def _contents(journal: Path, seen: Seen | None) -> Iterator[Finding]:
         yield Finding("kernel", "ok", f"run {run.start.run}: pid {run.start.pid} on {run.start.host}{notebook}{memory}")
     if not alive:
         yield Finding("kernel", "ok", "no kernel has this journal open")
+
+
+def _not_yours(journal: Path, steps: int) -> Finding:
+    """What comes of records that another key sealed. A job may have said that it trusts them."""
+    said = f"{count(steps, 'step')} recorded with another key than yours"
+    told = os.environ.get("KEEL_TRUST", "")
+    with contextlib.suppress(OSError):
+        if told and told == journal_id((journal / "salt").read_bytes()):
+            return Finding("seal", "ok", f"{said}: trusted when a kernel starts (KEEL_TRUST)")
+    said += ": the cells stop (KEEL-E050), nothing is replayed"
+    trust = "If you trust who wrote them: `%keel trust`, or `keel trust` in a terminal."
+    return Finding("seal", "bad", said, f"{trust} If it was you elsewhere: KEEL_KEY_FILE with that key.")
 
 
 def _own(own: Writing | None) -> Iterator[Finding]:
@@ -238,11 +266,15 @@ def _own(own: Writing | None) -> Iterator[Finding]:
         yield Finding("disk", "ok", "whatever had to be power-safe was acknowledged in time")
 
 
-def _key(key: Path) -> Iterator[Finding]:
+def _key(key: Path, seen: Seen | None) -> Iterator[Finding]:
     told = "KEEL_KEY_FILE" if os.environ.get("KEEL_KEY_FILE") else "your configuration folder"
     try:
         mode = stat.S_IMODE(key.stat().st_mode)
     except FileNotFoundError:
+        if seen is not None and seen.runs and os.environ.get("KEEL_KEY_FILE"):
+            said = f"KEEL_KEY_FILE: there is no file {key}, and what is recorded here was sealed with another key"
+            yield Finding("key", "bad", said, "Put the key there, or take KEEL_KEY_FILE away.")
+            return
         yield Finding("key", "ok", f"{key} ({told}) is made when the first step is recorded")
         return
     except OSError as error:

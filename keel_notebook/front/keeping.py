@@ -20,7 +20,7 @@ from keel_notebook.errors import KeelError
 from keel_notebook.front.headless import Ended, Order
 from keel_notebook.journal import liveness
 from keel_notebook.journal.jobs import Held, Jobs
-from keel_notebook.payload.seal import OwnerSeal, owner_key
+from keel_notebook.payload.seal import OwnerSeal, seal_of
 
 _LEFT = frozenset({Ended.DIED, Ended.TERMINATED})
 """Ends that nobody asked for: the kernel died, or the machine said that it goes away (SIGTERM)."""
@@ -74,14 +74,13 @@ def begun(journal: Path, asked: Asked, order: Order, path: Path, key: str) -> He
         began_at=time.time(),  # noqa: TID251 - the command line's own clock
     )
     with contextlib.suppress(KeelError):  # what cannot be kept runs all the same: the journal says what is wrong
-        return Jobs(journal, owners_seal()).begin(here(job))
+        return Jobs(journal, owners_seal(journal)).begin(here(job))
     return None
 
 
-def owners_seal() -> OwnerSeal:
-    """The seal of who runs this. Raises what ``owner_key`` raises."""
-    named = os.environ.get("KEEL_KEY_FILE", "")
-    return OwnerSeal(owner_key(path=Path(named).expanduser() if named else None))
+def owners_seal(journal: Path) -> OwnerSeal:
+    """The seal of who runs this, for a journal. Raises what ``seal_of`` raises."""
+    return seal_of(os.environ.get("KEEL_KEY_FILE", ""), journal)
 
 
 def here(job: Job) -> Job:

@@ -21,7 +21,7 @@ def jobs_follow(journal: Path, old: Path, new: Path) -> int:
     One that a process carries out right now is that process's: it ends with it. Raises JournalUnreachableError (E054),
     and what ``owner_key`` raises.
     """
-    jobs, count = Jobs(journal, keeping.owners_seal()), 0
+    jobs, count = Jobs(journal, keeping.owners_seal(journal)), 0
     for job, held in jobs.listed():
         if held or job.notebook != str(old):
             continue

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keel_notebook.errors import WrongFileError
+from keel_notebook.glance import holds_records
 
 KEY_BYTES = 32
 MAC_BYTES = 16
@@ -31,6 +32,25 @@ class OwnerKey(NamedTuple):
 def owner_key(*, path: Path | None) -> bytes:
     """The owner's key, 32 bytes; see ``find_owner_key``."""
     return find_owner_key(path=path).key
+
+
+def seal_of(named: str, journal: Path) -> OwnerSeal:
+    """The seal of who writes into a journal.
+
+    Args:
+        named: the file that KEEL_KEY_FILE names; empty: the key of the user's configuration folder.
+        journal: the journal's folder, which need not be there.
+
+    Raises WrongFileError (E008) as ``find_owner_key`` does, and where the named file is not there although something is
+    recorded: a key made now cannot have sealed that, so the name is a slip, or the key did not come along.
+    """
+    path = Path(named).expanduser() if named else None
+    if path is not None and not os.path.exists(path) and holds_records(journal):
+        detail = (
+            f"there is no file {path}, and what is recorded in {journal} was sealed with another key than a new one"
+        )
+        raise WrongFileError(where="KEEL_KEY_FILE:", detail=detail, case="key")
+    return OwnerSeal(owner_key(path=path))
 
 
 def find_owner_key(*, path: Path | None, environ: Mapping[str, str] = os.environ) -> OwnerKey:

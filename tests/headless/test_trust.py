@@ -68,6 +68,36 @@ def test_keel_trust_in_the_notebook_and_in_a_terminal(elsewhere):
     assert elsewhere.hits == "f"
 
 
+def test_doctor_says_that_the_records_are_sealed_with_another_key_and_how_to_trust_them(elsewhere):
+    out = elsewhere.call("keel_notebook", "doctor", elsewhere.path, code=1)[0]
+    assert out.startswith("1 thing to put right")
+    for words in ("1 step recorded with another key than yours", "KEEL-E050", "keel trust", "KEEL_KEY_FILE"):
+        assert words in " ".join(out.split())
+    shown = elsewhere.cells("%keel doctor")[0]
+    assert "1 thing to put right" in shown["result"]
+    trusted = elsewhere.call("keel_notebook", "doctor", elsewhere.path, KEEL_TRUST=the_id(elsewhere))[0]
+    assert trusted.startswith("all is well")
+    elsewhere.call("keel_notebook", "trust", elsewhere.path)
+    assert elsewhere.call("keel_notebook", "doctor", elsewhere.path)[0].startswith("all is well")
+
+
+def test_a_key_file_that_is_not_there_is_said_and_not_made_where_something_is_recorded(job):
+    job.write(*FEATS)
+    job.cells(*FEATS)
+    typo = job.folder / "onwer.key"
+    shown = job.cells(*FEATS, KEEL_KEY_FILE=str(typo))[0]
+    assert shown["error"] == "WrongFileError"
+    for words in ("KEEL-E008", str(typo), "there is no file"):
+        assert words in shown["text"]
+    for words in (["trust"], ["doctor"]):
+        out, err = job.call("keel_notebook", *words, job.path, code=1, KEEL_KEY_FILE=str(typo))
+        assert "KEEL_KEY_FILE" in out + err
+        assert "there is no" in out + err
+    assert not typo.exists()
+    assert job.cells(*FEATS)[1]["out"] == "[0, 1, 4, 9]\n"
+    assert job.hits == "f"
+
+
 BOMB = """%%keel_step x
 class Bomb:
     def __reduce__(self):
