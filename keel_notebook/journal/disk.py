@@ -162,7 +162,8 @@ class DiskJournal:
         self._begun(entry) if entry.status in _BEGUN else self._running.discard(entry.entry)
         if synced:
             self._acknowledge(entry, end)
-        self._flusher.touch(hurry=not is_replay(entry))
+        # That a step begins, or came back, holds no value.
+        self._flusher.touch(hurry=not (is_replay(entry) or entry.status is Status.RUNNING))
 
     def put(self, parts: Iterable[memoryview | bytes]) -> Digest:
         """Write one object (the parts joined) and return its digest. Equal content is written once."""
@@ -379,7 +380,8 @@ class DiskJournal:
     def _begun(self, entry: Entry) -> None:
         first = not self._running
         self._running.add(entry.entry)
-        if first:  # the flush thread looks once a second, and what begins may take the kernel with it sooner
+        segment = self._writer.segment  # the flush thread looks once a second: what begins may end the kernel sooner
+        if first and segment is not None and not segment.sampled_lately(self._now()):
             self._sampled(resident_bytes())
 
     def _sampled(self, rss: int) -> None:

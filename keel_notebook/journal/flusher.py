@@ -5,7 +5,6 @@ It never touches the notebook's objects and never opens DuckDB, so it can be lef
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess  # only the type of the child that spawn started
 import threading
@@ -23,6 +22,8 @@ GATHER_S: Final = 0.004
 """How long a group gathers before it is made safe: small entries are safe within 10 ms."""
 LAZY_S: Final = 0.1
 """The same where nothing is lost with what was written: a Run All of replays has a group in each cell otherwise."""
+ACTIVE_S: Final = 1.0
+"""After a group the thread looks by itself for so long: to be woken costs a cell more than all that it writes."""
 SAMPLE_S: Final = 1.0
 RETRY_S: Final = 60.0
 BUSY_PAUSE_S: Final = 5.0
@@ -56,7 +57,9 @@ class Flusher:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._touched = self._hurried = False
-        self._quiet_since = 0.0
+        self._looks_at = float("-inf")
+        """When the thread, as it waits, looks by itself."""
+        self._quiet_since = float("-inf")
         self._sampled_at = 0.0
         self._ingest_due = False
         self._not_before = 0.0
@@ -69,7 +72,8 @@ class Flusher:
         if not self._touched or (hurry and not self._hurried):
             self._hurried = self._hurried or hurry
             self._touched = True
-            self._wake.put(None)
+            if hurry or not 0 <= self._looks_at - self._clock.monotonic() <= LAZY_S:
+                self._wake.put(None)
             if not self._started() and not self._stopping:
                 self._thread = threading.Thread(target=self._loop, name="keel-flush", daemon=True)
                 self._thread.start()
@@ -105,17 +109,24 @@ class Flusher:
     def _loop(self) -> None:
         try:
             while not self._stopping:
-                with contextlib.suppress(Empty):
-                    self._wake.get(timeout=self._pause())
+                woken = self._waits(self._pause())
                 if not self._stopping:
-                    self._once()
+                    self._once(woken=woken)
         except Exception as error:  # noqa: BLE001 - a thread that ended silently would look like one with nothing to do
             self._duties.failed(error)
 
-    def _once(self) -> None:
-        if self._touched and not self._hurried:
-            with contextlib.suppress(Empty):
-                self._wake.get(timeout=LAZY_S)
+    def _waits(self, pause_s: float | None) -> bool:
+        """Whether somebody woke the thread before it looks by itself."""
+        self._looks_at = float("inf") if pause_s is None else self._clock.monotonic() + pause_s
+        try:
+            self._wake.get(timeout=pause_s)
+        except Empty:
+            return False
+        return True
+
+    def _once(self, *, woken: bool) -> None:
+        if self._touched and not self._hurried and woken:
+            self._waits(LAZY_S)
         if self._touched:
             time.sleep(GATHER_S)
             self._hurried = self._touched = False  # in this order: who hurries in between is in this group
@@ -130,8 +141,10 @@ class Flusher:
         # Seconds until something is due without being woken.
         pauses = []
         if self._touched:
-            return 0.0
+            return 0.0 if self._hurried else LAZY_S
         now = self._clock.monotonic()
+        if now - self._quiet_since < ACTIVE_S:
+            pauses.append(LAZY_S)
         if self._duties.running():
             pauses.append(self._sampled_at + SAMPLE_S - now)
         if self._child is not None:

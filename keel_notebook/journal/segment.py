@@ -115,10 +115,14 @@ class Segment:
         with contextlib.suppress(PermissionError):  # the folder above may be one that we can only pass through
             sync_folder(os.path.dirname(self._place.path))
 
+    def sampled_lately(self, at: float) -> bool:
+        """Whether the kernel's memory was taken in right before a wall time."""
+        return 0 <= at - self.seen_at < _SAME_MOMENT_S
+
     def sample(self, rss: int, at: float) -> bool:
         """Take in the kernel's memory (bytes) at a wall time; whether that is news for the side file: small steps
         follow each other in milliseconds, and each begins with one."""
-        news = abs(rss - self.rss) >= _SAME_MEMORY or not 0 <= at - self.seen_at < _SAME_MOMENT_S
+        news = abs(rss - self.rss) >= _SAME_MEMORY or not self.sampled_lately(at)
         if news:
             self.rss, self.seen_at = rss, at
         return news

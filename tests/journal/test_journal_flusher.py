@@ -6,17 +6,18 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry
 from keel_notebook.core.model import Status
-from keel_notebook.journal import flusher
+from keel_notebook.journal import disk, flusher
 from keel_notebook.journal.flusher import Duties, Flusher
 from tests.journal.journals import FLOW, entry, opened, wait_for
 
 
 class _Clock:
     def now(self) -> float:
-        return 0.0
+        return 1e9
 
     def monotonic(self) -> float:
         return 0.0
@@ -56,4 +57,41 @@ def test_a_note_of_a_replay_waits_for_the_next_record(tmp_path: Path, monkeypatc
     assert journal.unsynced
     journal.append(entry(journal, status=Status.OK))
     wait_for(lambda: not journal.unsynced)
+    journal.close(clean=True)
+
+
+def test_that_a_step_begins_wakes_nobody_while_the_thread_looks_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flusher, "LAZY_S", 3600.0)
+    monkeypatch.setattr(flusher, "ACTIVE_S", 3600.0)
+    journal = opened(tmp_path / ".keel")
+    journal.append(entry(journal, status=Status.OK))
+    wait_for(lambda: not journal.unsynced)
+    thread = journal._flusher
+    wait_for(lambda: thread._looks_at > thread._clock.monotonic())
+    woken = []
+    monkeypatch.setattr(thread, "_wake", type("Wake", (), {"put": woken.append, "get": thread._wake.get})())
+    for number in range(20):
+        journal.append(entry(journal, f"s{number}", status=Status.RUNNING))
+    assert woken == []
+    assert journal.unsynced
+    monkeypatch.undo()
+    journal.append(entry(journal, status=Status.OK))
+    wait_for(lambda: not journal.unsynced)
+    journal.close(clean=True)
+
+
+def test_steps_that_follow_each_other_at_once_ask_for_the_memory_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(disk, "resident_bytes", lambda: (asked.append(1), 1 << 20)[1])
+    clock = _Clock()
+    journal = opened(tmp_path / ".keel", clock=clock)
+    for number in range(20):
+        begun = entry(journal, f"s{number}", status=Status.RUNNING)
+        journal.append(begun)
+        journal.append(replace(begun, status=Status.OK))
+    assert len(asked) == 1
     journal.close(clean=True)
