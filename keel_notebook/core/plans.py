@@ -33,6 +33,7 @@ from keel_notebook.core.options import Marker, StepOptions, find_marker, parse_o
 from keel_notebook.core.plaincode import compared
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.redact import redacted
+from keel_notebook.core.savedcalls import saved_calls, with_saved
 from keel_notebook.core.sources import body, names_in, same_code
 from keel_notebook.core.states import root_of
 from keel_notebook.core.volatile import volatile_names
@@ -252,6 +253,10 @@ def _step(cell: PlannedCell, code: str, walk: Walk) -> tuple[Action, str, Entry 
         return Action.EXECUTES, "a resource: executed in every run (--always)", newest
     record = _same(ended, newest, cell.source)
     action, why = foresee(Foreseen(cell.step, cell.source, options, mine, record, newest), walk)
+    executing = action in {Action.EXECUTES, Action.MAY} and cell.step not in walk.wishes.rerun
+    if executing and (saved := saved_calls(mine.entries, cell.step)):
+        why = with_saved(why, saved)
+        walk.assumed["functions and arguments of saved calls are what they were"] = None
     if action is Action.REPLAYS and (record or newest) is not None:
         record = record or newest
         assert record is not None

@@ -14,13 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from keel_notebook.core.chain import ended_in_order
-from keel_notebook.core.decide import Part
+from keel_notebook.core.decide import Part, owing
 from keel_notebook.core.done import REPLAYED, StepDone, decision_entry, done_in
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.kernels import newest_run
 from keel_notebook.core.lifecycle import FORGET, NEW_KEY, fingerprint_of, newest_ok, recorded, rejection
 from keel_notebook.core.model import Entry, EntryId, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd
+from keel_notebook.core.savedcalls import saved_calls, with_saved
 from keel_notebook.core.stale import stale_reasons
 from keel_notebook.core.states import (
     PRECEDENCE,
@@ -54,6 +55,8 @@ class StepRow(Struct, frozen=True):
     """The parts that differed: ``("code", "input")``. What exactly is in ``why``."""
     why: str
     not_stored: tuple[NotStored, ...]
+    owes: str = ""
+    """What it still owes though it ended well: calls whose failure was kept. ``why`` says it too."""
 
     def to_dict(self) -> dict[str, Any]:
         """The step as DESIGN 3.4 pins it."""
@@ -170,9 +173,17 @@ def _step(name: str, moment: Moment, done: StepDone | None, entries: list[Entry]
         options=step_options(source or (done.source if done else "")),
         deaths=deaths,
         waits=frozenset() if _is_over(attempt, done) else _open_waits(entries),
+        saved=saved_calls(entries, name) if _came_to_nothing(attempt, moment) else 0,
         history=tuple(entry for entry in kept if entry.status is Status.OK),
         rejected=next((why for entry in reversed(kept) if entry.kind is Kind.RETIRE and (why := rejection(entry))), ""),
     )
+
+
+def _came_to_nothing(attempt: Entry | None, moment: Moment) -> bool:
+    """Whether the newest attempt did not end well, and does not run any more."""
+    if attempt is None or attempt.status is Status.OK:
+        return False
+    return attempt.status is not Status.RUNNING or not moment.open(attempt.run)
 
 
 def _is_over(attempt: Entry | None, done: StepDone | None) -> bool:
@@ -243,6 +254,7 @@ def _row(step: StepSeen, moment: Moment) -> StepRow:
     state = next((word for word in PRECEDENCE if word in held), "interrupted")
     shown = step.record or step.attempt
     newest = step.attempt or step.record
+    owes = owing(step.record) if step.record is not None and state in _HELD else ""
     payload = shown.payload.bytes if shown and shown.payload else 0
     outputs = shown.outputs.size if shown and shown.outputs else 0
     differs = step.done.differs if step.done else ()
@@ -259,9 +271,13 @@ def _row(step: StepSeen, moment: Moment) -> StepRow:
         replay_s=step.done.replay_s if step.done else None,
         bytes=payload + outputs,
         differs=tuple(dict.fromkeys(parts)),
-        why=_why(state, step, moment),
+        why=owes or with_saved(_why(state, step, moment), step.saved),
         not_stored=shown.not_stored if shown else (),
+        owes=owes,
     )
+
+
+_HELD = frozenset({"recorded", "saved", "replayed", "saving"})
 
 
 def _took(state: str, step: StepSeen) -> float | None:

@@ -71,6 +71,8 @@ class StepSeen(Struct, frozen=True):
     """Kinds of open waits inside the step."""
     history: tuple[Entry, ...]
     stale: str = ""
+    saved: int = 0
+    """Durable calls of it that are recorded, where it did not end well."""
     rejected: str = ""
     """Why the newest of its records that a person rejected does not count."""
 

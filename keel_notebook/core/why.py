@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from keel_notebook.core.decide import AS_RECORDED, Difference, Part, shown
+from keel_notebook.core.decide import AS_RECORDED, Difference, Part, owing, shown
 from keel_notebook.core.done import EXECUTED, REPLAYED, StepDone, done_in
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.fileholds import same
@@ -21,6 +21,7 @@ from keel_notebook.core.lifecycle import fingerprint_of, in_force, recorded
 from keel_notebook.core.model import Entry, Input, Kind, NotStored, Status
 from keel_notebook.core.ports import FlowRecords, RunEnd, RunSeen
 from keel_notebook.core.record import as_dict
+from keel_notebook.core.savedcalls import saved_calls, with_saved
 from keel_notebook.core.sources import code_diff, same_code
 from keel_notebook.core.states import root_of
 from keel_notebook.core.units import duration, in_a_row, maker, middle, one_line, size
@@ -140,7 +141,7 @@ def why(
         attempts=tuple(_attempts(entries, records)),
         deaths=deaths,
         not_stored=held.not_stored if (held := _holds(sides)) else (),
-        notes=tuple(_notes(sides, records, deaths, memory)),
+        notes=tuple(_notes(sides, records, deaths, memory, _saved(sides, entries, step))),
     )
 
 
@@ -318,6 +319,12 @@ def _deaths(records: FlowRecords, step: str, attempt: Entry | None) -> tuple[int
     return known.deaths, known.memory
 
 
+def _saved(sides: _Sides, entries: Sequence[Entry], step: str) -> int:
+    """Calls that are recorded, where the newest attempt did not end well."""
+    attempt = sides.attempt
+    return saved_calls(entries, step) if attempt is not None and attempt.status is not Status.OK else 0
+
+
 def _holds(sides: _Sides) -> Entry | None:
     """The record that holds after this run."""
     if sides.done is not None and sides.done.decision == EXECUTED and sides.attempt is not None:
@@ -325,13 +332,17 @@ def _holds(sides: _Sides) -> Entry | None:
     return sides.base
 
 
-def _notes(sides: _Sides, records: FlowRecords, deaths: int, memory: int) -> Iterator[str]:
+def _notes(sides: _Sides, records: FlowRecords, deaths: int, memory: int, saved: int) -> Iterator[str]:
     if deaths:
         seen = f"; memory last seen {size(memory)}" if memory else ""
         yield f"its kernel died {in_a_row(deaths)} in it{seen}"
+    if saved:
+        yield f"{with_saved('', saved)}: one comes back where its function and arguments are as they were"
     record = _holds(sides)
     if record is None:
         return
+    if record.status is Status.OK and (owes := owing(record)):
+        yield owes
     if record.entry in records.untrusted:
         yield "its record was not written with your key (KEEL-E050)"
     if record.kind is Kind.ACCEPT:

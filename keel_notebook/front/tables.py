@@ -72,7 +72,7 @@ def _waits(wait: Wait) -> str:
 
 
 def _headline(report: StatusReport) -> str:
-    saved = sum(row.state in _SAFE for row in report.steps)
+    saved = sum(row.state in _SAFE and not row.owes for row in report.steps)
     which = f"run {report.run} {report.status}" if report.run else "this kernel records nothing"
     parts = [report.notebook or f"flow {report.flow}", which]
     if report.holder:
