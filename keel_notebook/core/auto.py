@@ -37,6 +37,8 @@ _OF_THE_CELL = words("time timeit prun mprun memit run matplotlib cd env set_env
 """Line magics that leave nothing behind but what a step records: the others change IPython itself."""
 _MAGIC_CALL = re.compile(r"get_ipython\(\)\.run_(?:line|cell)_magic\('(\w[^']*)'")
 _SHELL = re.compile(r"get_ipython\(\)\.(?:system|getoutput)\(")
+_TO_A_SHELL = re.compile(r"^[ \t]*(?:[\w., \t]+=[ \t]*)?!", re.MULTILINE)
+_LINE_MAGIC = re.compile(r"^[ \t]*(?:[\w., \t]+=[ \t]*)?%(\w+)", re.MULTILINE)
 _ASKS = re.compile(r"(?<![\w.])(?:input|breakpoint)\s*\(|\bgetpass\s*\(|\bset_trace\s*\(")
 
 
@@ -62,6 +64,14 @@ def role_of(source: str, transformed: str) -> Role:
         return Role.STEP if all(_magic_of(line) in _OF_THE_CELL for line in body if line[0] == "%") else Role.PLAIN
     called = set(_MAGIC_CALL.findall(transformed))
     return Role.STEP if called <= _OF_THE_CELL else Role.PLAIN
+
+
+def role_as_written(source: str) -> Role:
+    """What auto mode would make of a cell, from its text alone: where there is no IPython to compile it."""
+    called = [f"get_ipython().run_line_magic('{name}'" for name in _LINE_MAGIC.findall(source)]
+    if _TO_A_SHELL.search(source):
+        called.append("get_ipython().system(")
+    return role_of(source, "\n".join([source, *called]))
 
 
 def _lines(source: str) -> list[str]:

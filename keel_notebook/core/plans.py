@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from keel_notebook.core.auto import Role, only_about_keel, role_as_written
 from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.foreseen import (
     AS_IT_WAS,
@@ -198,16 +199,25 @@ def _row(cell: PlannedCell, walk: Walk) -> PlanRow:
     first_line = next(iter(code.splitlines()), "")
     if not cell.step and cell.marker is None:
         action, why = _plain(code, cell, walk)
-        if walk.run.auto and code:
-            why += "; in auto mode it is kept where it is slow"
+        if walk.run.auto:
+            why += _IN_AUTO_MODE[role_as_written(code)]
         return PlanRow(cell.index, "", action, why, None, first_line)
     action, why, record = _step(cell, code, walk)
     return PlanRow(cell.index, cell.step, action, why, record.took_s if record else None, first_line)
 
 
+_IN_AUTO_MODE = {
+    Role.NOTHING: "",
+    Role.PLAIN: "; it talks to a shell or to IPython, and is not saved however long it takes",
+    Role.STEP: "; in auto mode it is kept where it is slow",
+}
+
+
 def _plain(code: str, cell: PlannedCell, walk: Walk) -> tuple[Action, str]:
     if not code:
         return Action.EMPTY, ""
+    if only_about_keel(code):
+        return Action.RUNS, "a plain cell; it speaks to keel only"
     names = names_in(code)
     where = f"cell {cell.index}"
     read = walk.reads(names)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from keel_notebook.capture.files import stamp_in
+from keel_notebook.core.foreseen import ComingRun
 from keel_notebook.core.lifecycle import FORGET, RERUN
 from keel_notebook.core.model import Effect, FileSeen, Status
 from keel_notebook.core.plans import Told, Wishes, notebook_cells, plan, planned_cell, recorded_cells
@@ -301,3 +302,24 @@ def test_the_plan_is_json(recorded):
     found = json.loads(json.dumps(planned(recorded, *ALL, "").to_dict()))
     assert [cell["action"] for cell in found["cells"]][-2:] == ["replays", "empty"]
     assert found["execute_s"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%load_ext keel_notebook\n%keel auto on", "a plain cell; it speaks to keel only"),
+        ("!sleep 2", "is not saved"),
+        ("found = !ls", "is not saved"),
+        ("n = input('how many? ')", "is not saved"),
+        ("%pip list", "is not saved"),
+        ("%%bash\nls", "is not saved"),
+        ("%cd data\nn = 3", "kept where it is slow"),
+        ("n = 7 % 3", "kept where it is slow"),
+    ],
+)
+def test_a_plain_cell_of_auto_mode_is_told_as_it_will_be_treated(recorded, cell, said):
+    for auto in (True, False):
+        (row,) = plan(cells(cell), recorded.records, now=recorded.now, run=ComingRun(auto=auto)).rows
+        assert (said in row.why) is (auto or "keel only" in said), row.why
+        assert row.why.count("saved") + row.why.count("kept") <= 1
+        assert ("new or edited" in row.why) is ("keel only" not in said)
