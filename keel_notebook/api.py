@@ -18,6 +18,7 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from keel_notebook.core.arguments import check_function, check_items, check_wait
 from keel_notebook.core.effects import OnAmbiguous
 from keel_notebook.core.model import Effect
 from keel_notebook.core.options import duration_s
@@ -120,6 +121,7 @@ def call(  # noqa: PLR0913 - pinned by DESIGN 3.2
         **kwargs: its keyword arguments.
     """
     __tracebackhide__ = True  # a person wants to see their own lines
+    check_function("keel.call", fn, "keel.call(fn, *args)")
     options = PLAIN_OPTIONS
     if (effect, on_ambiguous, retries, timeout, on_error, trust_key) != _DEFAULTS:
         trusted = _trusted(key, trust_key=trust_key)
@@ -145,6 +147,8 @@ def defer(  # noqa: PLR0913 - the options of keel.call
     **kwargs: Any,
 ) -> Deferred:
     """A call for ``keel.gather``: its place is given now, it runs when it is awaited (Z2)."""
+    __tracebackhide__ = True
+    check_function("keel.defer", fn, "keel.defer(fn, *args)")
     options = _options(effect, on_ambiguous, retries, timeout, on_error, trust_key=_trusted(key, trust_key=trust_key))
     fn = getattr(fn, "__keel_function__", fn)
     calls = _calls(needed=options.effect is not Effect.IDEMPOTENT)
@@ -158,19 +162,29 @@ async def _plainly(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return await value if inspect.isawaitable(value) else value
 
 
+_GATHERS = "keel.gather(keel.defer(fn, 1), keel.defer(fn, 2))"
+
+
 async def gather(*calls: Awaitable[Any] | Iterable[Awaitable[Any]]) -> list[Any]:
     """Run deferred calls side by side; their results in order.
 
     A failure is raised after all others have ended and are recorded, so that the next run calls only what is missing.
     """
     __tracebackhide__ = True
+    given: Iterable[Any] = calls
     if len(calls) == 1 and not isinstance(calls[0], Awaitable):
-        return await parallel.gather(list(calls[0]))
-    return await parallel.gather([call for call in calls if isinstance(call, Awaitable)])
+        check_items("keel.gather", calls[0], _GATHERS)
+        given = calls[0]
+    deferred = list(given)
+    if others := [type(call).__name__ for call in deferred if not isinstance(call, Awaitable)]:
+        raise TypeError(f"keel.gather takes what can be awaited, not a value of type {others[0]}: {_GATHERS}")
+    return await parallel.gather(deferred)
 
 
 def durable(fn: Callable[P, R]) -> Callable[P, R]:
     """Make every call of ``fn`` a durable call, as with ``keel.call``."""
+    __tracebackhide__ = True
+    check_function("keel.durable", fn, "keel.durable(fn)")
 
     @functools.wraps(fn)
     def journaled(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -206,6 +220,8 @@ def map(  # noqa: A001, PLR0913 - pinned by DESIGN 3.2
     the item, or one key for each.
     """
     __tracebackhide__ = True
+    check_function("keel.map", fn, reads := "keel.map(fn, items)")
+    check_items("keel.map", items, reads)
     trusted = _trusted(key, trust_key=trust_key)
     options = _options("idempotent", "fail", retries, timeout, on_error, trust_key=trusted)
     fn = getattr(fn, "__keel_function__", fn)
@@ -230,6 +246,8 @@ def loop(items: Iterable[T], *, state: Sequence[str], key: str = "") -> Iterator
 
     ``state`` names the notebook variables that a turn changes: they are recorded after every turn, and put back.
     """
+    __tracebackhide__ = True
+    check_items("keel.loop", items, 'keel.loop(items, state=["total"])')
     calls = _calls()
     return iter(items) if calls is None else loops.loop(calls, items, state, key)
 
@@ -266,6 +284,8 @@ def uuid4() -> uuid.UUID:
 
 def sleep(duration: str | float, /) -> None:
     """Wait, over restarts: until the instant that the first attempt wrote down (O24). ``"2h"``, or seconds."""
+    __tracebackhide__ = True
+    check_wait("keel.sleep", duration)
     calls = _calls()
     if calls is None:
         _time.sleep(duration_s(duration) if isinstance(duration, str) else duration)
@@ -275,6 +295,8 @@ def sleep(duration: str | float, /) -> None:
 
 async def asleep(duration: str | float, /) -> None:
     """``keel.sleep`` for asynchronous code."""
+    __tracebackhide__ = True
+    check_wait("keel.asleep", duration)
     calls = _calls()
     if calls is None:
         await asyncio.sleep(duration_s(duration) if isinstance(duration, str) else duration)
@@ -298,6 +320,8 @@ def undo(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
 
     Journaled: after a restart and a replay it is registered as before. Undos run last registered first, each once.
     """
+    __tracebackhide__ = True
+    check_function("keel.undo", fn, "keel.undo(fn, *args)")
     calls = _calls(needed=True)
     if calls is None:
         raise NotNowError(where="keel.undo", detail="it needs a journal", case="no_journal")
