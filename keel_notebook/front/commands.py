@@ -21,6 +21,7 @@ from keel_notebook.errors import SettingsError
 from keel_notebook.front import wishes as told
 from keel_notebook.front.calledsteps import labels_here, named_steps
 from keel_notebook.front.page import Page, relabelled
+from keel_notebook.front.switched import with_switch
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
 from keel_notebook.session import Session
 from keel_notebook.wiring import notebook_path
@@ -356,6 +357,9 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
+_OF_STEPS = frozenset({"status", "plan", "why", "diff"})
+
+
 def run(session: Session, line: str) -> Any:
     """What a `%keel` line answers: a page, a text, or None.
 
@@ -372,7 +376,8 @@ def run(session: Session, line: str) -> Any:
     answer = command.run(session, [rest] if name == "sql" else named_steps(session, name, _words(rest)))
     known = labels_here(session)
     if isinstance(answer, Page):
-        return answer.relabelled(known)
+        answer = answer.relabelled(known)
+        return with_switch(answer, session) if name in _OF_STEPS else answer
     return Lines(relabelled(known)(answer)) if isinstance(answer, str) else answer
 
 

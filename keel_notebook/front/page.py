@@ -101,6 +101,12 @@ class Page:
         page.blocks = tuple(_relabelled(block, say) for block in self.blocks)
         return page
 
+    def below(self, line: Line) -> Self:
+        """The same page with a line on top."""
+        page = copy(self)
+        page.blocks = (line, *self.blocks)
+        return page
+
     def __str__(self) -> str:
         return "\n".join(as_text(self.blocks))
 
