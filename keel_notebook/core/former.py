@@ -12,6 +12,7 @@ from keel_notebook.core.entries import RECORDS
 from keel_notebook.core.model import Entry
 from keel_notebook.core.restore import Holdings, Lost, called
 from keel_notebook.core.sources import same_code
+from keel_notebook.core.why import near
 
 
 def spelled_out(
@@ -33,7 +34,7 @@ def spelled_out(
         elif name in steps:
             unknown.append(Lost(name, "a step that no record holds a variable of"))
         else:
-            unknown.append(Lost(name, "nothing is recorded under this name"))
+            unknown.append(Lost(name, "nothing is recorded under this name" + near(name, [*variables, *steps])))
     return tuple(found), tuple(unknown)
 
 

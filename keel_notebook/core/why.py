@@ -6,7 +6,7 @@ were written when the step was recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -150,15 +150,21 @@ def _unknown(step: str, records: FlowRecords, done: Mapping[str, StepDone]) -> U
     return UnknownNameError(what="step", name=one_line(step), hint=hint(step, known))
 
 
-def hint(name: str, known: Collection[str]) -> str:
-    """What may have been meant, to be put behind "... is not known here"."""
+def near(name: str, known: Iterable[str]) -> str:
+    """What was meant where a known name is near, to be put behind what is wrong; empty where none is."""
     import difflib  # noqa: PLC0415 - a kernel that loads keel never needs it
 
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"; did you mean {one_line(near[0])}?"
-    listed = ", ".join(one_line(middle(word, 40)) for word in sorted(known)[:20])
-    return f"; known: {listed}" if listed else "; nothing is recorded yet"
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {one_line(found[0])}?" if found else ""
+
+
+def hint(name: str, known: Collection[str], *, most: int = 20) -> str:
+    """What may have been meant, to be put behind "... is not known here"; no more names than ``most``."""
+    if meant := near(name, known):
+        return meant
+    listed = ", ".join(one_line(middle(word, 40)) for word in sorted(known)[:most])
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return f"; known: {listed}{more}" if listed else "; nothing is recorded yet"
 
 
 def _sides(entries: Sequence[Entry], done: StepDone | None, run: int) -> _Sides:

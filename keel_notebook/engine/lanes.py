@@ -15,6 +15,7 @@ from keel_notebook.core import lifecycle
 from keel_notebook.core.lanes import FORK, USE, Lane, Lanes, lanes_in
 from keel_notebook.core.model import Entry, FlowId, Kind, Status, entry_id
 from keel_notebook.core.ports import Clock, FlowRecords, Journal
+from keel_notebook.core.why import hint
 from keel_notebook.errors import UnknownNameError
 
 
@@ -90,8 +91,8 @@ class LaneKeeper:
         lanes = self.lanes(records)
         lane = lanes.find(title)
         if lane is None:
-            known = ", ".join(one.title for one in lanes.lanes.values())
-            raise UnknownNameError(what="lane", name=title, hint=f"; known: {known}")
+            known = [one.title for one in lanes.lanes.values()]
+            raise UnknownNameError(what="lane", name=title, hint=hint(title, known))
         if lane.name != lanes.current:
             self._journal.append(self._marker(records.flow, USE, lane.name))
             self._lanes = Lanes(lanes.lanes, lane.name)

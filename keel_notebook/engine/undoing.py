@@ -8,7 +8,7 @@ undone, executes nothing (O28), and goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from keel_notebook.core.flowstate import STATUS, FlowStatus
 from keel_notebook.core.lifecycle import NEW_KEY, UNDONE
 from keel_notebook.core.model import Entry, Kind, Problem, Status, entry_id
 from keel_notebook.core.ports import FlowRecords, Known
+from keel_notebook.core.why import near
 from keel_notebook.engine import scope
 from keel_notebook.engine.calls import Calls
 from keel_notebook.engine.ledger import Ledger
@@ -92,7 +93,7 @@ class Undos:
 
         Raises NotNowError (E006), and what the journal raises.
         """
-        [done] = [one for one in self._done(calls) if one.step == step] or [self._unknown(step)]
+        [done] = [one for one in self._done(calls) if one.step == step] or [self._unknown(step, ())]
         self._texts[step] = source
         with calls.parts.lock:
             calls.journal.append(replace(_entry(calls, done.step, done.attempt, CELL), source=kept), synced=True)
@@ -116,7 +117,7 @@ class Undos:
         done = self._done(calls)
         for step in steps:
             if all(one.step != step for one in done):
-                self._unknown(step)
+                self._unknown(step, [one.step for one in done])
         self._going = None
         last = next((self._ledger.done[step] for step in reversed(self._ledger.order)), None)
         failed = last is not None and last.decision == EXECUTED and last.entry is None
@@ -139,10 +140,9 @@ class Undos:
         return u.in_order(found)
 
     @staticmethod
-    def _unknown(step: str) -> u.Done:
-        raise NotNowError(
-            where=f"the undo of {step}", detail="no step of that name ran or came back here yet", case="undo_order"
-        )
+    def _unknown(step: str, here: Iterable[str]) -> u.Done:
+        detail = "no step of that name ran or came back here yet" + near(step, here)
+        raise NotNowError(where=f"the undo of {step}", detail=detail, case="undo_order")
 
 
 class Undoer:
@@ -181,6 +181,7 @@ class Undoer:
         for step in by_hand:
             if going is None or all(one.step != step for one in going.steps):
                 detail = f"no undo of {step} is waiting: only what an undoing left in the middle is taken as done"
+                detail += near(step, [one.step for one in going.steps] if going is not None else ())
                 raise NotNowError(where="%keel undo --skip", detail=detail, case="undo_skip")
         if going is None:
             going = u.Undoing(tuple(one for one in done if u.registered(entries, one)), code)

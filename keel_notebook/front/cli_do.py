@@ -31,6 +31,10 @@ from keel_notebook.front.cli_base import (
 from keel_notebook.front.cli_print import put_json, put_page
 
 
+def _said(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+    return value or ""
+
+
 @command
 @click.argument("notebook")
 @with_parameters
@@ -50,7 +54,13 @@ from keel_notebook.front.cli_print import put_json, put_page
 @click.option("--frozen", is_flag=True, help="As KEEL_FROZEN: a completed flow may not grow.")
 @click.option("--replay", is_flag=True, help="Replay also what reached the network, child processes or a clock.")
 @click.option("--trust", is_flag=True, help="Records that another key sealed count as yours.")
-@click.option("--mode", default="", type=click.Choice(("", *MODES)), show_choices=False, help="As KEEL_MODE.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    callback=_said,
+    show_choices=False,
+    help="As KEEL_MODE.",
+)
 def run(*, as_json: bool, **asked: Any) -> None:
     """Run a notebook from the top, without a front end.
 

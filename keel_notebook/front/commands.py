@@ -16,10 +16,11 @@ from keel_notebook.core.model import Entry
 from keel_notebook.core.ports import FlowRecords
 from keel_notebook.core.report import status
 from keel_notebook.core.units import count, duration
-from keel_notebook.core.why import hint, why
+from keel_notebook.core.why import why
 from keel_notebook.errors import SettingsError
 from keel_notebook.front import wishes as told
 from keel_notebook.front.calledsteps import labels_here, named_steps
+from keel_notebook.front.elsewhere import meant
 from keel_notebook.front.page import Page, relabelled
 from keel_notebook.front.switched import with_switch
 from keel_notebook.front.tables import PlanTable, StatusTable, WhyTable, local_time
@@ -372,7 +373,7 @@ def run(session: Session, line: str) -> Any:
         return Lines("\n".join(f"{command.usage:32} {command.does}" for command in COMMANDS.values()))
     command = COMMANDS.get(name)
     if command is None:
-        raise SettingsError(where=f"%keel {name}", detail="no such subcommand" + hint(name, [*COMMANDS, "help"]))
+        raise SettingsError(where=f"%keel {name}", detail="no such subcommand" + meant(name, [*COMMANDS, "help"]))
     answer = command.run(session, [rest] if name == "sql" else named_steps(session, name, _words(rest)))
     known = labels_here(session)
     if isinstance(answer, Page):

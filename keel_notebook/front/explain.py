@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from keel_notebook import errors
+from keel_notebook.core.why import hint
 from keel_notebook.errors import KeelError, UnknownNameError, catalogue
 
 _FIELD = re.compile(r"(?P<before>^|.)\{(?P<name>\w+)\}")
@@ -48,10 +49,17 @@ def explained(code: str) -> Explained:
     known = match["code"].upper() if match else ""
     texts = catalogue().get(known)
     if texts is None:
-        raise UnknownNameError(what="code", name=code, hint="; known: " + ", ".join(sorted(catalogue())))
+        raise UnknownNameError(what="code", name=code, hint=_meant(code))
     others = tuple({part: _generic(text) for part, text in case.items()} for case in errors.cases(known).values())
     title, what, why, following = (_generic(texts[part]) for part in ("title", *_PARTS))
     return Explained(known, title, what, why, following, others)
+
+
+def _meant(code: str) -> str:
+    """The code that was meant: that with the same number, else one that looks like it, else all of them."""
+    number = re.fullmatch(r"(?:KEEL-?)?E?0*(\d{1,3})", code.strip().upper())
+    written = f"E{number[1]:0>3}" if number else code.strip().upper().removeprefix("KEEL-")
+    return f"; did you mean {written}?" if written in catalogue() else hint(written, catalogue(), most=1000)
 
 
 def _generic(text: str) -> str:

@@ -50,7 +50,7 @@ def meant(flows: Sequence[OpenFlow], said: str) -> Meant:
         for flow, entry in made:
             if hmac.compare_digest(token_hash(flow.records.flow, entry.key, said), str(entry.ambient["token_hash"])):
                 return Meant(entry.key, said)
-        raise UnknownPromiseError(promise="with this token")
+        raise UnknownPromiseError(promise="none has this token")
     names = {str(entry.ambient.get("name", "")) for _, entry in made if entry.key in waiting}
     raise UnknownPromiseError(promise=said + (hint(said, names) if names else ""))
 

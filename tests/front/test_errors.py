@@ -73,7 +73,7 @@ def test_an_error_that_another_process_told_has_its_own_words():
     found = pickle.loads(pickle.dumps(errors.retold(told)))
     assert type(found) is errors.UnknownPromiseError
     assert found.to_dict() == told
-    assert str(found) == "KEEL-E071: no promise p is waiting here"
+    assert str(found) == "KEEL-E071: no such promise is waiting here: p"
 
 
 def test_k45_every_subclass_says_which_code_it_is():
@@ -122,7 +122,7 @@ def test_a_code_may_be_written_in_any_way(written):
     assert explained(written).code == "E031"
 
 
-@pytest.mark.parametrize("written", ["E999", "31", "", "E0311", "XE031", "KEEL-"])
+@pytest.mark.parametrize("written", ["E999", "", "KEEL-", "?"])
 def test_an_unknown_code_lists_the_known_ones(written):
     with pytest.raises(UnknownNameError, match="known: E001, "):
         explained(written)
