@@ -6,6 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+_OWN = "keel: "
+
+
+def own_line(line: str) -> bool:
+    """Whether a line on stderr is one that keel itself says."""
+    return line.startswith(_OWN)
+
+
 STRAY = "keel_stray"
 """Marks, in the parent header, text that is shown with the running cell and is none of its own output."""
 

@@ -21,8 +21,9 @@ from keel_notebook.front.cli_print import put_page
 def verify(*, as_json: bool, **asked: Any) -> None:
     """Execute a notebook again in a scratch kernel, and say where it gives something else than what is recorded.
 
-    Nothing is recorded. With names, only these steps execute; the others replay. What must not happen twice is put
-    back, never done again. Exit code: 0 every record holds, 1 one does not, or a cell failed.
+    Nothing is recorded; files that the steps write are written again. With names, only these steps execute; the others
+    replay. What must not happen twice is put back, never done again.
+    Exit code: 0 every record holds, 1 one does not, or a cell failed.
     """
     from keel_notebook.front import cli_verify  # noqa: PLC0415
     from keel_notebook.front.verified import VerifyTable  # noqa: PLC0415

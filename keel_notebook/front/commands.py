@@ -349,7 +349,7 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command(_outside("export"), "%keel export FILE", "pack the journal into one file"),
     "import": Command(_outside("import_"), "%keel import FILE", "unpack a journal, where there is none yet"),
     "verify": Command(
-        _outside("verify"), "%keel verify [NAME …]", "execute in a scratch kernel, compare with the record"
+        _outside("verify"), "%keel verify [NAME …]", "execute in a scratch kernel (writes files anew), compare"
     ),
     "sql": Command(_sql, "%keel sql SELECT …", "query the journal"),
     "gc": Command(_gc, "%keel gc", "what `keel gc` would let go to make room; nothing is touched"),

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from keel_notebook.aside import own_line
 from keel_notebook.core.parameters import INJECTED_TAG
 from keel_notebook.core.plans import PlannedCell, notebook_cells
 from keel_notebook.core.redact import redacted
@@ -337,7 +338,7 @@ def _written(book: Any) -> str:
 def own_lines(outputs: list[Any]) -> tuple[str, ...]:
     """What keel itself said among the outputs of a cell."""
     lines = (line for out in outputs if out.get("name") == "stderr" for line in out["text"].splitlines())
-    return tuple(line for line in lines if line.startswith("keel: "))
+    return tuple(line for line in lines if own_line(line))
 
 
 _FRAME = re.compile(r"\s*Cell In\[\d+\], line (\d+)")

@@ -97,3 +97,13 @@ def test_what_was_never_recorded_is_said_before_a_kernel_starts(job):
     assert json.loads(out)["error"]["code"] == "E054"
     assert not (job.folder / ".keel").exists()
     assert job.hits == ""
+
+
+def test_files_are_written_again_as_the_help_says(job):
+    job.write("%%keel_step out --makes out.csv\nwith open('out.csv', 'w') as f: print('n', file=f)")
+    job.run()
+    made = (job.folder / "out.csv").stat().st_mtime_ns
+    verify(job)
+    assert (job.folder / "out.csv").stat().st_mtime_ns > made
+    out, _ = job.call("keel_notebook", "verify", "--help")
+    assert "files that the steps write are written again" in " ".join(out.split())
