@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections import Counter
@@ -23,11 +24,16 @@ def counted(*, threads: bool = False) -> Iterator[Counter[str]]:
 
     before = sys.getprofile()
     threading.setprofile(note if threads else None)  # type: ignore[arg-type]
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()  # others hang functions of theirs on it
     sys.setprofile(note)
     try:
         yield found
     finally:
         sys.setprofile(before)
+        if collecting:
+            gc.enable()
         threading.setprofile(None)  # type: ignore[arg-type]
 
 
