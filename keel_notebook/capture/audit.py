@@ -57,9 +57,9 @@ def _watchers() -> list[Watcher]:
 
 
 def _is_silent(event: str, args: Args) -> bool:
-    """Whether only code is looked for, by an import or a traceback, or by keel for who installed it."""
+    """Whether Python only looks for code, an import or a traceback that shows a source line, or the journal syncs."""
     caller = sys._getframe(2).f_code
-    if caller.co_filename == _ASKS_WHOSE:
+    if caller.co_filename.startswith(_JOURNAL):
         return True
     if event == "open" and not str(args[0]).endswith(_CODE):
         return False
@@ -152,8 +152,8 @@ TIMES_SET: Counter[bytes] = Counter()
 _LOOKED_AT = frozenset({"open", "os.listdir", "os.scandir"})
 _CODE = (".py", ".pyc", ".so", ".pth", ".zip", ".egg", ".whl")
 _LIBRARY = os.path.dirname(os.__file__)
-_ASKS_WHOSE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "installed.py")
-"""Looks at the records of installers. What else keel reads for a cell is the code that the cell loads: an input."""
+_JOURNAL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "journal", "")
+"""It opens the notebook's folder to sync its names, from a thread that may have begun with the cell that runs."""
 _PATTERNS = (os.path.join(_LIBRARY, "glob.py"), os.path.join(_LIBRARY, "pathlib"))
 _LISTINGS = frozenset({"iterdir", "walk", "_walk"})
 _SILENT = frozenset(

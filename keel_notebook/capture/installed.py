@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import site
@@ -28,32 +27,7 @@ def _looked_up(path: str) -> bool:
     path = os.path.abspath(path)
     if _PACKAGES.search(path):  # also one that a .pth file or PYTHONPATH adds, from beside this Python
         return True
-    return path.startswith(_roots()) or os.path.realpath(path).startswith(_roots()) or _beside_its_record(path)
-
-
-def _beside_its_record(path: str) -> bool:
-    """Whether an installer put the file into another folder of ``sys.path`` (``pip install --target``) and says so."""
-    folder, below = os.path.split(path)
-    while below:
-        if folder in sys.path and below in _installed_in(folder):
-            return True
-        folder, below = os.path.split(folder)
-    return False
-
-
-@cache
-def _installed_in(folder: str) -> frozenset[str]:
-    """What of a folder the records of installed packages in it name: files and folders right in it."""
-    names: set[str] = set()
-    try:
-        with os.scandir(folder) as found:
-            records = [os.path.join(each.path, "RECORD") for each in found if each.name.endswith(".dist-info")]
-        for record in records:
-            with open(record, encoding="utf-8", newline="") as lines:
-                names.update(row[0].partition("/")[0] for row in csv.reader(lines) if row)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return frozenset()  # nobody can tell: then it counts by content
-    return frozenset(names - {os.pardir, ""})
+    return path.startswith(_roots()) or os.path.realpath(path).startswith(_roots())
 
 
 _PACKAGES_AS_A_WHOLE: dict[str, object] = {}

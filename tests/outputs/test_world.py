@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from keel_notebook.capture.world import FileTouch, World
+from keel_notebook.journal.wholefiles import sync_folder
 
 ROOT = str(Path(__file__).resolve().parents[2])
 
@@ -132,6 +133,15 @@ def test_data_that_a_package_of_the_persons_own_brings_along_is_an_input_and_its
     (package / "table.csv").write_text("1")
     monkeypatch.syspath_prepend(str(folder))
     assert touches(lambda: pkgutil.get_data("mine", "table.csv")) == [(str(package / "table.csv"), "read")]
+
+
+def test_the_folder_that_a_new_thread_of_the_journal_syncs_is_no_input(folder):
+    def body():
+        thread = threading.Thread(target=sync_folder, args=(str(folder),))
+        thread.start()
+        thread.join()
+
+    assert touches(body) == []
 
 
 def test_what_happens_while_nobody_watches_is_not_noted(folder):
